@@ -1,0 +1,107 @@
+"""A node: one value of the IR, frozen and hash-consed, so that equal expressions are one object.
+
+Only `make` builds nodes: it looks up, then builds. Nodes compare by identity. Walks over nodes are loops, never recursion.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+from gla.errors import Span
+from gla.ir.types import TupleType, Type
+
+Attrs = tuple[tuple[str, Hashable], ...]
+
+
+class Node:
+    """`op` names a row of the op table, `operands` are nodes, `attrs` sorted (name, value) pairs, `type` its Type.
+
+    `serial` grows with creation: it orders nodes deterministically and is no part of their identity.
+    `span` is where the first such expression was written, or None.
+    """
+
+    __slots__ = ("op", "operands", "attrs", "type", "serial", "span", "__weakref__")
+
+    op: str
+    operands: tuple[Node, ...]
+    attrs: Attrs
+    type: Type
+    serial: int
+    span: Span | None
+
+    def attr(self, name: str) -> Any:
+        """The attribute `name`; KeyError when the node has none."""
+        for key, value in self.attrs:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    @property
+    def items(self) -> tuple[Type, ...]:
+        """The types of the values that a loop, while or cond node gives."""
+        assert isinstance(self.type, TupleType)
+        return self.type.items
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.type} #{self.serial}>"
+
+
+_table: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+_serial = itertools.count()
+
+
+def make(op: str, operands: Iterable[Node], attrs: dict[str, Hashable], type: Type | TupleType, span: Span | None = None) -> Node:
+    """The node of that op, operands, attributes and type: found, or made. Types are checked by whoever calls."""
+    operands = tuple(operands)
+    pairs = tuple(sorted(attrs.items()))
+    # True == 1 == 1.0 in Python: constants are told apart by their type, which is part of the key.
+    key = (op, operands, pairs, type)
+    found = _table.get(key)
+    if found is not None:
+        return found
+    node = object.__new__(Node)
+    node.op, node.operands, node.attrs, node.type, node.span = op, operands, pairs, type, span  # type: ignore[assignment]
+    node.serial = next(_serial)
+    with _lock:
+        return _table.setdefault(key, node)
+
+
+def fresh_id() -> int:
+    """A number no other node has: for inputs and parameters, which are never merged."""
+    return next(_serial)
+
+
+def topological(roots: Iterable[Node], stop: frozenset[Node] | set[Node] = frozenset()) -> list[Node]:
+    """Every node that `roots` reach, operands before users, in an order that depends on structure alone. Does not look behind `stop`."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, Iterator[Node]]] = []
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack.append((root, iter(() if root in stop else root.operands)))
+        while stack:
+            node, rest = stack[-1]
+            for operand in rest:
+                if operand not in seen:
+                    seen.add(operand)
+                    stack.append((operand, iter(() if operand in stop else operand.operands)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
