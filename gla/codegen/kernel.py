@@ -73,15 +73,6 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class AtomicMax:
-    """parameter[index] = max(parameter[index], value) for int32/int64; the only atomic, since its result has no order."""
-
-    pointer: int
-    index: Value
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
 class If:
     """Runs `body` where `condition` holds; for effects (stores), gives nothing."""
 
@@ -141,7 +132,7 @@ class ForEach:
     body: tuple[Any, ...]
 
 
-Statement = Constant | Compute | Load | Store | AtomicMax | If | Loop | Reduce | ForEach
+Statement = Constant | Compute | Load | Store | If | Loop | Reduce | ForEach
 
 
 @dataclass(frozen=True, slots=True)

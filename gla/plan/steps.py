@@ -36,14 +36,33 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where an output goes when it does not fill its buffer: element `idx` of the value is stored at `starts + steps * idx` of a
+    buffer of shape `shape`, of the value's rank. A start may be an int64 scalar node (a loop counter: the row of an emit)."""
+
+    shape: tuple[int, ...]
+    starts: tuple[int | Node, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
-    """A part of the graph that one kernel computes: `outputs` from `inputs` (nodes that stand in buffers), `scalars` (runtime
-    scalars and loop counters by value); everything between is computed inside. `rows`: how many leading axes of the
-    domain are items; the rest is reduced or mapped by a team. `stores`: see codegen/loops.py."""
+    """A part of the graph that one kernel computes: `outputs` from `inputs` (nodes that stand in buffers) and `scalars`
+    (runtime scalars, passed by value); every node between is computed inside, as often as it is asked for.
+
+    `items`: the shape of the item domain, whose elements are independent. An output has shape `items`, or `items + inner`
+    with the same `inner` for all that have one; those are mapped by the item's team. Reductions over more than 8
+    elements inside have exactly the shape `items` and are seen by their users at the item's index only. A `scan` is
+    alone in its region, along its last axis, items being the axes before it.
+    `targets`: per output None (fills its buffer) or the part of its buffer that it fills.
+    """
 
     outputs: tuple[Node, ...]
     inputs: tuple[Node, ...]
-    scalars: tuple[Node, ...] = ()
+    scalars: tuple[Node, ...]
+    items: tuple[int, ...]
+    inner: tuple[int, ...] = ()
+    targets: tuple[Target | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
