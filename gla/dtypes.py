@@ -68,7 +68,23 @@ float16, bfloat16 = DType("float16", "f", 2, "f16"), DType("bfloat16", "f", 2, "
 float32, float64 = DType("float32", "f", 4, "f32"), DType("float64", "f", 8, "f64")
 complex64, complex128 = DType("complex64", "c", 8, "c64"), DType("complex128", "c", 16, "c128")
 
-ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128)
+ALL = (
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 _BY_NAME = {d.name: d for d in ALL} | {d.short: d for d in ALL}
 _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
@@ -133,7 +149,9 @@ def _promote(a: DType, b: DType) -> DType:
         signed, unsigned = (a, b) if a.kind == "i" else (b, a)
         if unsigned is uint64:
             raise DtypeError(
-                "GLA0202", f"no integer dtype holds both {a} and {b}", help=f"cast one of them: astype(x, '{signed}') or astype(x, 'float64')"
+                "GLA0202",
+                f"no integer dtype holds both {a} and {b}",
+                help=f"cast one of them: astype(x, '{signed}') or astype(x, 'float64')",
             )
         return max((int8, int16, int32, int64)[(1, 2, 4).index(unsigned.itemsize) + 1], signed, key=lambda d: d.itemsize)
     if a.kind == b.kind and a.kind in "iu":

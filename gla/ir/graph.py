@@ -22,7 +22,7 @@ def new_input(type: Type, name: str = "", *, scalar: bool = False, span: Span | 
 class Graph:
     """Parameters `inputs` (nodes of op "input"), `results` nodes, and `writes`: (input, its new contents) pairs."""
 
-    __slots__ = ("inputs", "results", "writes", "_key", "_order", "__weakref__")
+    __slots__ = ("__weakref__", "_key", "_order", "inputs", "results", "writes")
 
     def __init__(self, inputs: tuple[Node, ...], results: tuple[Node, ...], writes: tuple[tuple[Node, Node], ...] = ()) -> None:
         self.inputs = tuple(inputs)

@@ -24,7 +24,7 @@ class Node:
     `span` is where the first such expression was written, or None.
     """
 
-    __slots__ = ("op", "operands", "attrs", "type", "serial", "span", "__weakref__")
+    __slots__ = ("__weakref__", "attrs", "op", "operands", "serial", "span", "type")
 
     op: str
     operands: tuple[Node, ...]
@@ -63,7 +63,9 @@ _lock = threading.Lock()
 _serial = itertools.count()
 
 
-def make(op: str, operands: Iterable[Node], attrs: dict[str, Hashable], type: Type | TupleType, span: Span | None = None) -> Node:
+def make(
+    op: str, operands: Iterable[Node], attrs: dict[str, Hashable], type: Type | TupleType, span: Span | None = None
+) -> Node:
     """The node of that op, operands, attributes and type: found, or made. Types are checked by whoever calls."""
     operands = tuple(operands)
     pairs = tuple(sorted(attrs.items()))

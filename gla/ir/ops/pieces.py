@@ -14,6 +14,7 @@ from gla.ir.ops.scalars import Scalars
 Value = Any
 Pair = tuple[Any, Any]
 
+
 def constants(s: Scalars, x: Value) -> Callable[[float], Value]:
     """`c(v)` gives the number v in the dtype of `x`."""
     dtype = s.dtype(x)

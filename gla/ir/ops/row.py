@@ -51,10 +51,10 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Structural:
-    """An op that is not elementwise. `type_rule(operand types, attrs)` gives the Type or raises; `reference(attrs, *arrays)` is NumPy's meaning."""
+    """An op that is not elementwise. `reference(node, *arrays)` is NumPy's meaning; types are made by ir/functions and held to
+    by ir/verify."""
 
     name: str
     family: Family
-    type_rule: Callable[..., Any]
     reference: Callable[..., Any]
     doc: str

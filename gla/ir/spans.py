@@ -1,0 +1,49 @@
+"""Where the user stands: the source line that asks for the node being built.
+
+Python programs: the nearest frame outside gla. Other front ends say it themselves with `at(span)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from gla.errors import Label, Span
+from gla.ir.node import Node
+
+_HOUSE = str(Path(__file__).resolve().parents[1]) + "/"
+_stated: ContextVar[Span | None] = ContextVar("gla_span", default=None)
+
+
+def here() -> Span | None:
+    """The span of the operation being built, or None when nobody outside gla asked."""
+    stated = _stated.get()
+    if stated is not None:
+        return stated
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HOUSE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return Span(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+@contextmanager
+def at(span: Span | None) -> Iterator[None]:
+    """Within it, nodes are built for the source at `span`."""
+    token = _stated.set(span)
+    try:
+        yield
+    finally:
+        _stated.reset(token)
+
+
+def labels(what: str, *operands: tuple[str, Node]) -> tuple[Label, ...]:
+    """Labels for an error about an operation: where it is, and where each (description, operand) came from."""
+    place = here()
+    found = [Label(place, what)] if place is not None else []
+    for text, node in operands:
+        if node.span is not None and node.span != place:
+            found.append(Label(node.span, text))
+    return tuple(found)
