@@ -24,7 +24,7 @@ MAX_DEPTH = 250
 # Words that open a statement or an expression; a variable of that name could be declared but never used.
 RESERVED = frozenset({
     "let", "var", "emit", "assert", "output", "save", "print", "break", "if", "else", "for", "while", "stencil",
-    "true", "false", "and", "or", "not", "new", "with", "in", "fn",
+    "true", "false", "and", "or", "not", "new", "with", "in", "fn", "return",
 })  # fmt: skip
 SUFFIXES = ("bf16", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "u16", "u32", "u64", "u8")
 
@@ -361,6 +361,13 @@ class Builder:
         return s.Hole(self.source.span(raw.outer_start, raw.outer_end), value, raw.format)
 
     def on_name(self, span: Span, token: Token) -> s.Name:
+        if token == "return":
+            raise self.source.error_at(
+                "GLA0005",
+                "there is no `return`: the last expression of a block is its value",
+                span,
+                help="remove it; to end a loop early write `break if c`",
+            )
         return self.name(token)
 
     def on_boolean(self, span: Span, token: Token) -> s.Boolean:

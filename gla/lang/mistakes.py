@@ -8,38 +8,29 @@ last by what could have stood there. A terminal's internal name is never shown.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from gla.errors import GlaSyntaxError
+from gla.lang.characters import odd_character
+from gla.lang.expected import ITEMS, shorten, wanted
 from gla.lang.scan import CLOSERS, OPENERS, Scrap, open_brackets, scan
 from gla.lang.source import Source
 
-ITEMS = (
-    "import",
-    "from",
-    "option",
-    "const",
-    "size",
-    "param",
-    "input",
-    "state",
-    "struct",
-    "export",
-    "fn",
-    "test",
-    "bench",
-    "run",
-)
 STATEMENTS = ("let", "var", "emit", "assert", "output", "save", "print", "break")
 CONTROL = ("if", "for", "while", "stencil")
-# Operators and other signs after which a value must follow.
+# Operators, signs and words after which a value must follow.
 WANTS_VALUE = frozenset({
     "=", "==", "!=", "<", "<=", ">", ">=", "~=", "+", "-", "*", "/", "//", "%", "@", "**", "&", "|", "<<", ">>", "~", "|>",
-    "..", "..=", "+=", "-=", "*=", "/=", "//=", "%=", "**=", "@=", "&=", "|=", "<<=", ">>=", ",", "(", "[", ":", "and", "or", "not",
+    "..", "..=", "+=", "-=", "*=", "/=", "//=", "%=", "**=", "@=", "&=", "|=", "<<=", ">>=",
+    ",", "(", "[", ":", "and", "or", "not", "print", "emit", "assert", "save", "within", "every", "to", "by", "max",
 })  # fmt: skip
+
+
+NUMBER = re.compile(r"\d+(_\d+)*(\.\d+(_\d+)*)?([eE]\d+)?(j|bf16|[fiu]\d\d?)?|0[xX][0-9a-fA-F_]+|0[bB][01_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +86,8 @@ def explain(source: Source, error: UnexpectedInput) -> GlaSyntaxError:
     sample = label(error)
     if sample is not None:
         return place.error(sample.code, sample.message, help=sample.help)
-    return _general(place)
+    what = "the text ends too early" if place.here.kind == "end" else f"unexpected `{shorten(place.here.text)}`"
+    return source.error("GLA0001", what, _mark(place, "here" if place.here.kind == "end" else ""), help=wanted(expected))
 
 
 def run_together(source: Source, start: int, end: int) -> GlaSyntaxError:
@@ -125,46 +117,7 @@ def _stopped(source: Source, error: UnexpectedInput) -> tuple[int, frozenset[str
 
 def _character(place: Place) -> GlaSyntaxError | None:
     """A character that the language does not use."""
-    piece = place.here
-    if piece.kind != "odd":
-        return None
-    if piece.text == '"':
-        return place.error(
-            "GLA0012",
-            "a string is never closed",
-            text="opened here",
-            help='close it with `"` on the same line; `\\n` is a line end',
-        )
-    if piece.text == "'":
-        return _single_quotes(place)
-    if piece.text == "^":
-        return place.error(
-            "GLA0004", "`^` is no operator here", help="for a power write `**`, for exclusive or of integers `xor(a, b)`"
-        )
-    if piece.text == "!":
-        return place.error("GLA0005", "`!` is no operator here", help="write `not x`; unequal is `!=`")
-    if piece.text == "?":
-        return place.error(
-            "GLA0005", "`?` is no operator here", help="write `if c { a } else { b }`, or elementwise `where(c, a, b)`"
-        )
-    if piece.text == "\\":
-        return place.error(
-            "GLA0002",
-            "a line is not continued by `\\`",
-            help="end the line with an operator or a comma, or put it in parentheses",
-        )
-    name = f"`{piece.text}`" if piece.text.isprintable() and not piece.text.isspace() else "a character"
-    return place.error("GLA0002", f"{name} (U+{ord(piece.text):04X}) is not used in the language", help="remove it")
-
-
-def _single_quotes(place: Place) -> GlaSyntaxError:
-    text, start = place.source.text, place.here.start
-    line_end = text.find("\n", start)
-    close = text.find("'", start + 1, line_end if line_end >= 0 else len(text))
-    end = close + 1 if close > 0 else start + 1
-    inside = text[start + 1 : close] if close > 0 else ""
-    fix = f'write `"{inside}"`' if close > 0 and '"' not in inside else 'write `"text"`'
-    return place.source.error("GLA0003", "strings are written in double quotes", (start, end, ""), help=fix)
+    return odd_character(place.source, place.here.start) if place.here.kind == "odd" else None
 
 
 def _closer(place: Place) -> GlaSyntaxError | None:
@@ -192,13 +145,9 @@ def _never_closed(place: Place, bracket: Scrap, noticed: str) -> GlaSyntaxError:
     closer = OPENERS[bracket.text]
     others = len(place.open) - 1
     more = f"; {others} more open round it" if others and place.here.kind == "end" else ""
-    return place.source.error(
-        "GLA0009",
-        f"`{bracket.text}` is never closed{more}",
-        (bracket.start, bracket.end, "opened here"),
-        _mark(place, noticed),
-        help=f"add `{closer}`",
-    )
+    opened, seen = (bracket.start, bracket.end, "opened here"), _mark(place, noticed)
+    labels = [opened, seen] if seen[0] != bracket.start else [opened]
+    return place.source.error("GLA0009", f"`{bracket.text}` is never closed{more}", *labels, help=f"add `{closer}`")
 
 
 def _mark(place: Place, text: str) -> tuple[int, int, str]:
@@ -219,7 +168,7 @@ def _foreign_word(place: Place) -> GlaSyntaxError | None:
             "GLA0005", f"`{first.text}` is not a word of the language", first, help="write `fn f(x) = ...` or `fn f(x) { ... }`"
         )
     if before.text in ("return", "yield") and before.kind == "word":
-        rest = _rest_of_line(place, here.start)
+        rest = _rest_of_line(place)
         return place.error(
             "GLA0005",
             f"there is no `{before.text}`: the last expression of a block is its value",
@@ -240,14 +189,15 @@ def _foreign_word(place: Place) -> GlaSyntaxError | None:
 
 
 def _item_in_block(place: Place, first: Scrap, before: Scrap) -> GlaSyntaxError | None:
-    """`const x = 3` or `fn f(x)` inside a block."""
-    if (
-        not place.open
-        or place.open[-1].text != "{"
-        or first is not before
-        or before.kind != "word"
-        or place.here.kind == "sign"
-    ):
+    """`const x = 3` or `fn f(x)` inside a block, or after one that was left open."""
+    stack = place.open
+    if not stack or stack[-1].text != "{" or first is not before or before.kind != "word":
+        return None
+    at_margin = before.start == 0 or place.source.text[before.start - 1] == "\n"
+    if before.text in ITEMS and at_margin and before.line > stack[-1].line:
+        earlier = Place(place.source, place.pieces, place.index - 1, place.expected)
+        return _never_closed(earlier, stack[-1], "a new item begins here")
+    if place.here.kind == "sign":
         return None
     if before.text in ("const", "size", "param", "state", "input", "option"):
         help = "inside a block write `let` for what stays and `var` for what changes"
@@ -278,6 +228,8 @@ def _foreign_sign(place: Place) -> GlaSyntaxError | None:
     if here.text == "->" or (here.text == "=" and place.after.text == ">" and place.after.start == here.end):
         arrow = (here,) if here.text == "->" else (here, place.after)
         return place.error("GLA0005", "an arrow makes no function here", *arrow, help="a small function is written `|x| x + 1`")
+    if here.text == "..." and _follows_value(place):
+        return place.error("GLA0001", "`...` makes no range", help="write `..`, or `..=` to include the end")
     if here.text in ("//", "/") and not _follows_value(place):
         return place.error("GLA0005", "a comment begins with `#`", help="write `# ...`")
     return None
@@ -332,6 +284,8 @@ def _missing_value(place: Place) -> GlaSyntaxError | None:
 
 
 def _no_value(place: Place, sign: Scrap) -> GlaSyntaxError:
+    if sign.text == "(" and place.here.text == ")":
+        return place.error("GLA0021", "a tuple has at least one item", sign, place.here, help="write `(a,)` or `(a, b)`")
     return place.error(
         "GLA0007",
         f"a value is missing after `{sign.text}`",
@@ -351,13 +305,15 @@ def _output_colon(place: Place) -> GlaSyntaxError | None:
         "GLA0008",
         "`output` needs a `:` before its values",
         text="the values begin here",
-        help=f"write `{head}: {_rest_of_line(place, place.here.start)}`",
+        help=f"write `{head}: {_rest_of_line(place)}`",
     )
 
 
 def _number(place: Place) -> GlaSyntaxError | None:
     """`1.` and `.5`."""
     here, before, earlier = place.here, place.back(), place.back(2)
+    if here.kind == "number" and not NUMBER.fullmatch(here.text):
+        return _odd_number(place, here)
     if here.text == "." and place.after.kind == "number" and place.after.start == here.end:
         return place.error(
             "GLA0011", "a number needs a digit before the point", here, place.after, help=f"write `0.{place.after.text}`"
@@ -425,6 +381,8 @@ def _header_colon(place: Place) -> GlaSyntaxError | None:
         return None
     if place.open and place.open[-1].text != "{":
         return None
+    if line[0].text in ("fn", "export") and place.after.kind == "word" and not place.after.first:
+        return place.error("GLA0005", "the type of a result stands after `->`", help=f"write `-> {place.after.text}`")
     return place.error("GLA0005", "a block is not opened by `:`", help="write `{ ... }`; after `fn f(x)` also `= expression`")
 
 
@@ -442,6 +400,17 @@ def _two_statements(place: Place) -> GlaSyntaxError | None:
     return None
 
 
+def _rest_of_line(place: Place) -> str:
+    """The text from `here` to the end of its line, to a comment or to a bracket that closes what is open; shortened."""
+    depth, end = 0, place.here.start
+    for piece in place.pieces[place.index :]:
+        depth += (piece.text in OPENERS) - (piece.text in CLOSERS)
+        if piece.line != place.here.line or depth < 0:
+            break
+        end = piece.end
+    return shorten(place.source.text[place.here.start : end])
+
+
 CHECKS: tuple[Callable[[Place], GlaSyntaxError | None], ...] = (
     _character,
     _number,
@@ -457,61 +426,3 @@ CHECKS: tuple[Callable[[Place], GlaSyntaxError | None], ...] = (
     _top_level,
     _two_statements,
 )
-
-
-# ---------------------------------------------------------------- the general case
-
-# What a set of expected terminals is called; the first group of each pair must hold one that is expected.
-GROUPS: tuple[tuple[str, str], ...] = (
-    ("INT", "a value"),
-    ("NAME", "a name"),
-    ("STRING", 'a text `"..."`'),
-    ("ADD_OP", "an operator"),
-    ("LBRACE", "`{`"),
-    ("EQUAL", "`=`"),
-    ("COLON", "`:`"),
-    ("COMMA", "`,`"),
-    ("LPAR", "`(`"),
-    ("RPAR", "`)`"),
-    ("RSQB", "`]`"),
-    ("RBRACE", "`}`"),
-    ("IN", "`in`"),
-    ("TO", "`to`"),
-    ("IF", "`if`"),
-    ("IMPORT", "`import`"),
-    ("RANGE_OP", "a range `a..b`"),
-    ("BAR", "`|`"),
-    ("_NL", "a new line"),
-)
-
-
-def _general(place: Place) -> GlaSyntaxError:
-    here = place.here
-    what = "the text ends too early" if here.kind == "end" else f"unexpected `{_short(here.text)}`"
-    help = _wanted(place.expected)
-    if here.kind == "end":
-        start, end, _ = _mark(place, "")
-        return place.source.error("GLA0001", what, (start, end, "here"), help=help)
-    return place.error("GLA0001", what, help=help)
-
-
-def _wanted(expected: frozenset[str]) -> str:
-    words = [word for terminal, word in GROUPS if terminal in expected]
-    if "INT" in expected:
-        # Where a value may begin, its single openers say nothing more.
-        words = [word for word in words if word not in ("a name", 'a text `"..."`', "an operator", "`{`", "`(`", "`|`", "`if`")]
-    if not words:
-        return "expected here: one of " + ", ".join(ITEMS) if "FN" in expected else "remove it"
-    words = words[:6]
-    return "expected here: " + (" or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _rest_of_line(place: Place, start: int) -> str:
-    """The text from `start` to the end of its line or to a comment, shortened."""
-    line = next((piece.line for piece in place.pieces if piece.start == start), 0)
-    ends = [piece.end for piece in place.pieces if piece.line == line and piece.start >= start]
-    return _short(place.source.text[start : ends[-1] if ends else start])

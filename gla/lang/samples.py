@@ -1,7 +1,7 @@
 """Wrong programs that label syntax errors: a text that stops the parser where a sample does is told the sample's message.
 
-Each row is a mistake and programs that make it. Two texts match when the parser was in the same state and met the same
-kind of token; the rows are tried in order. Mistakes that need a look at the words round them are in mistakes.py.
+Each row is a mistake and programs that make it. Two texts match when the parser was in the same state and the same
+could have stood there, best when the same kind of token stood there; the rows are tried in order. Mistakes that need a look at the words round them are in mistakes.py.
 """
 
 from __future__ import annotations
@@ -162,27 +162,38 @@ SAMPLES: tuple[Sample, ...] = (
 )
 
 
+Key = tuple[int, frozenset[str], str]
+
+
 @cache
-def _known() -> dict[tuple[int, str], Sample]:
-    """(parser state, token type) -> the first sample that stops there."""
-    known: dict[tuple[int, str], Sample] = {}
+def _known() -> dict[Key, Sample]:
+    """Where the samples stop -> the first that stops there."""
+    known: dict[Key, Sample] = {}
     for sample in SAMPLES:
         for program in sample.programs:
             try:
                 table().parse(program, start="start")
-            except UnexpectedInput as error:
-                known.setdefault(_key(error), sample)
-            except RunTogether:
+            except UnexpectedToken as error:
+                for key in _keys(error):
+                    known.setdefault(key, sample)
+            except (UnexpectedInput, RunTogether):
                 continue
     return known
 
 
 def label(error: UnexpectedInput) -> Sample | None:
     """The sample that stops the parser in the same place, or None."""
-    return _known().get(_key(error))
+    if not isinstance(error, UnexpectedToken):
+        return None
+    return next((sample for key in _keys(error) if (sample := _known().get(key))), None)
 
 
-def _key(error: UnexpectedInput) -> tuple[int, str]:
-    state = error.state
-    position = getattr(state, "position", state)
-    return position, error.token.type if isinstance(error, UnexpectedToken) else "character"
+def _keys(error: UnexpectedToken) -> list[Key]:
+    """Where a parse stopped, most exact first: (state, what could have stood there, type of what stood).
+
+    The state right after a value depends on the value's last token, so there what could follow says more.
+    """
+    accepted = frozenset(error.accepts or error.expected)
+    state = int(getattr(error.state, "position", -1))
+    keys = [(state, accepted, error.token.type), (state, accepted, "")]
+    return [*keys, (-1, accepted, "")] if "ADD_OP" in accepted and "INT" not in accepted else keys
