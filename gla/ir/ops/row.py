@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gla.dtypes import DType
+from gla.dtypes import DType, bool_, complex_of, real_of
 
 Family = Literal["source", "elementwise", "reduce", "view", "index", "control", "library"]
 
@@ -16,7 +16,7 @@ class Elementwise:
     """An elementwise op. Operands reach it with one dtype and one shape (the builder casts and broadcasts).
 
     name: of the op; arity: number of operands; kinds: dtype kinds that it takes, of "biufc".
-    result: "same" as the operands, "bool", "real" (complex gives its parts' dtype).
+    result: "same" as the operands, "bool", "real" (complex gives its parts' dtype), "complex" (of the parts' dtype).
     to_float: integers and bool are taken to the default float first (sin, exp, true_divide).
     reference(*arrays): NumPy's meaning on arrays of the row's dtype, the oracle of every test.
     expand(s, dtype, *values): the meaning in primitives of `Scalars`; complex values are (re, im) pairs of values.
@@ -34,7 +34,7 @@ class Elementwise:
     reference: Callable[..., Any]
     expand: Callable[..., Any]
     doc: str
-    result: Literal["same", "bool", "real"] = "same"
+    result: Literal["same", "bool", "real", "complex"] = "same"
     to_float: bool = False
     mixed: tuple[int, ...] = ()
     commutative: bool = False
@@ -44,9 +44,7 @@ class Elementwise:
     sample: tuple[float, float] = (-4.0, 4.0)
 
     def result_dtype(self, dtype: DType) -> DType:
-        from gla.dtypes import bool_, real_of
-
-        return {"same": dtype, "bool": bool_, "real": real_of(dtype)}[self.result]
+        return {"same": dtype, "bool": bool_, "real": real_of(dtype), "complex": complex_of(dtype)}[self.result]
 
 
 @dataclass(frozen=True, slots=True)

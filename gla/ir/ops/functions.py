@@ -1,0 +1,89 @@
+"""Rows of the elementary functions: roots, exponentials, logarithms, powers, trigonometric and hyperbolic functions.
+
+The float expansions live in `exponential`, `trigonometric`, `hyperbolic` and `special`, the complex ones in `complexes`;
+here each gets its name, its reference and its stated bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gla.dtypes import DType
+from gla.ir.ops import complexes, exponential, hyperbolic, integer, special, trigonometric
+from gla.ir.ops.pieces import Value
+from gla.ir.ops.references import precise, quiet
+from gla.ir.ops.row import Elementwise
+from gla.ir.ops.scalars import Scalars
+
+Function = Callable[..., Any]
+
+
+def _sqrt(s: Scalars, x: Value) -> Value:
+    return s.sqrt(x)
+
+
+def _expand(real: Function, of_pairs: Function | None = None) -> Function:
+    def expand(s: Scalars, dtype: DType, *values: Value) -> Value:
+        if dtype.kind == "c":
+            assert of_pairs is not None
+            return of_pairs(s, *values)
+        return real(s, *values)
+
+    return expand
+
+
+def _expand_power(s: Scalars, dtype: DType, a: Value, b: Value) -> Value:
+    if dtype.kind in "iu":
+        return integer.power(s, dtype, a, b)
+    return complexes.power(s, a, b) if dtype.kind == "c" else exponential.power(s, a, b)
+
+
+def _reference_power(a: Any, b: Any) -> Any:
+    return integer.reference_power(a, b) if a.dtype.kind in "iu" else precise(np.power)(a, b)
+
+
+def _reference_erf(x: Any) -> Any:
+    return quiet(np.vectorize(math.erf, otypes=[np.float64]))(x.astype(np.float64)).astype(x.dtype)
+
+
+def _function(
+    name: str, reference: Any, real: Any, pairs: Any, *, doc: str, cost: int, sample: Any = (-4.0, 4.0)
+) -> Elementwise:
+    arity = reference.nin if isinstance(reference, np.ufunc) else 1
+    judge = precise(reference) if isinstance(reference, np.ufunc) else reference
+    kinds = "fc" if pairs else "f"
+    return Elementwise(name, arity, kinds, judge, _expand(real, pairs), doc, to_float=True, cost=cost, sample=sample)
+
+
+ROWS = (
+    _function("sqrt", np.sqrt, _sqrt, complexes.sqrt, doc="the square root, rounded to nearest", cost=6, sample=(0.0, 8.0)),
+    _function("cbrt", np.cbrt, special.cbrt, None, doc="the cube root", cost=30),
+    _function("exp", np.exp, exponential.exp, complexes.exp, doc="e to the a", cost=25),
+    _function("exp2", np.exp2, exponential.exp2, None, doc="2 to the a", cost=25),
+    _function("expm1", np.expm1, exponential.expm1, None, doc="exp(a) - 1, exact near 0", cost=35),
+    _function("log", np.log, exponential.log, complexes.log, doc="the natural logarithm", cost=30, sample=(0.01, 8.0)),
+    _function("log2", np.log2, exponential.log2, None, doc="the logarithm to base 2", cost=30, sample=(0.01, 8.0)),
+    _function("log10", np.log10, exponential.log10, None, doc="the logarithm to base 10", cost=30, sample=(0.01, 8.0)),
+    _function("log1p", np.log1p, exponential.log1p, None, doc="log(1 + a), exact near 0", cost=35, sample=(-0.9, 8.0)),
+    _function("sin", np.sin, trigonometric.sin, complexes.sin, doc="the sine", cost=35),
+    _function("cos", np.cos, trigonometric.cos, complexes.cos, doc="the cosine", cost=35),
+    _function("tan", np.tan, trigonometric.tan, complexes.tan, doc="the tangent", cost=45),
+    _function("asin", np.arcsin, trigonometric.asin, None, doc="the arc sine", cost=30, sample=(-1.0, 1.0)),
+    _function("acos", np.arccos, trigonometric.acos, None, doc="the arc cosine", cost=30, sample=(-1.0, 1.0)),
+    _function("atan", np.arctan, trigonometric.atan, None, doc="the arc tangent", cost=30),
+    _function("atan2", np.arctan2, trigonometric.atan2, None, doc="the angle of the point (b, a)", cost=40),
+    _function("sinh", np.sinh, hyperbolic.sinh, complexes.sinh, doc="the hyperbolic sine", cost=40),
+    _function("cosh", np.cosh, hyperbolic.cosh, complexes.cosh, doc="the hyperbolic cosine", cost=40),
+    _function("tanh", np.tanh, hyperbolic.tanh, complexes.tanh, doc="the hyperbolic tangent", cost=40),
+    _function("asinh", np.arcsinh, hyperbolic.asinh, None, doc="the inverse hyperbolic sine", cost=45),
+    _function("acosh", np.arccosh, hyperbolic.acosh, None, doc="the inverse hyperbolic cosine", cost=45, sample=(1.0, 8.0)),
+    _function("atanh", np.arctanh, hyperbolic.atanh, None, doc="the inverse hyperbolic tangent", cost=45, sample=(-1.0, 1.0)),
+    _function("hypot", np.hypot, special.hypot, None, doc="sqrt(a a + b b) without overflow", cost=20),
+    _function("erf", _reference_erf, special.erf, None, doc="the error function", cost=40),
+    _function("logaddexp", np.logaddexp, special.logaddexp, None, doc="log(exp(a) + exp(b))", cost=60),
+    Elementwise("power", 2, "iufc", _reference_power, _expand_power, "a to the b", cost=80, sample=(0.1, 4.0)),
+)
