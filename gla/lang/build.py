@@ -6,6 +6,7 @@ names, a positional argument after a named one, `1.e5`, and nesting deeper than 
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
@@ -350,7 +351,10 @@ class Builder:
                 return int(digits)
         except ValueError:
             raise self.source.error_at("GLA0011", f"a number of {len(digits)} digits is too long", span) from None
-        return float(digits)
+        value = float(digits)
+        if math.isinf(value):
+            raise self.source.error_at("GLA0011", "a number is larger than any f64", span, help="infinity is written `inf`")
+        return value
 
     def on_string(self, span: Span, token: Token) -> s.String:
         raw = read_string(self.source, token.start_pos or 0, token.end_pos or 0)

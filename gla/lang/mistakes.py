@@ -85,7 +85,7 @@ def explain(source: Source, error: UnexpectedInput) -> GlaSyntaxError:
 
     sample = label(error)
     if sample is not None:
-        return place.error(sample.code, sample.message, help=sample.help)
+        return source.error(sample.code, sample.message, _mark(place, ""), help=sample.help)
     what = "the text ends too early" if place.here.kind == "end" else f"unexpected `{shorten(place.here.text)}`"
     return source.error("GLA0001", what, _mark(place, "here" if place.here.kind == "end" else ""), help=wanted(expected))
 
