@@ -110,10 +110,14 @@ def _cast_number(value: Any, dtype: DType, literal: bool = True) -> Node:
     return constant(value, dtype, literal=literal)
 
 
-def weaken(x: Node) -> Node:
-    """The 0-d node as a weak scalar of its kind."""
-    target = {"i": dtypes.int64, "u": dtypes.int64, "f": dtypes.float64, "c": dtypes.complex128}[x.dtype.kind]
-    return make("cast", (x,), {"dtype": target}, Type(target, (), True), here())
+def weaken(x: Node, dtype: DType) -> Node:
+    """The 0-d node as a weak scalar of int64, float64 or complex128."""
+    if x.type == Type(dtype, (), True):
+        return x
+    if is_constant(x):
+        value = np.asarray(constant_value(x)).astype(dtype.numpy)
+        return make("constant", (), {"bits": value.tobytes(), "literal": x.attr("literal")}, Type(dtype, (), True), here())
+    return make("cast", (x,), {"dtype": dtype}, Type(dtype, (), True), here())
 
 
 def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -192,7 +196,11 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
     _check_kind(row, dtype, operands)
     nodes = []
     for k, x in enumerate(operands):
-        node = as_node(x) if k in row.mixed or (weak and isinstance(x, Node) and x.dtype is dtype) else _meet(x, dtype, weak)
+        node = (
+            as_node(x)
+            if k in row.mixed or (weak and isinstance(x, Node) and x.dtype is dtype)
+            else (weaken(as_node(x), dtype) if weak else cast(x, dtype))
+        )
         nodes.append(node)
     shape: tuple[int, ...] = ()
     for node in nodes:
@@ -204,24 +212,6 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
     nodes = [broadcast(node, shape) for node in nodes]
     is_weak = weak and not shape and result.kind != "b"
     return make(name, nodes, {}, Type(result, shape, is_weak), here())
-
-
-def _meet(x: Operand, dtype: DType, weak: bool) -> Node:
-    if not weak:
-        return cast(x, dtype)
-    node = as_node(x)
-    if node.dtype is dtype:
-        return node
-    if is_constant(node):
-        value = {"i": int, "f": float, "c": complex}[dtype.kind](constant_value(node).item())
-        return make(
-            "constant",
-            (),
-            {"bits": np.asarray(value, dtype.numpy).tobytes(), "literal": node.attr("literal")},
-            Type(dtype, (), True),
-            here(),
-        )
-    return make("cast", (node,), {"dtype": dtype}, Type(dtype, (), True), here())
 
 
 def _check_kind(row: Elementwise, dtype: DType, operands: tuple[Operand, ...]) -> None:

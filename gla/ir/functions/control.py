@@ -107,7 +107,7 @@ def as_type(node: Node, wanted: Type) -> Node:
     if node.type == wanted:
         return node
     if wanted.weak:
-        return weaken(node) if not (node.dtype is wanted.dtype and node.type.weak) else node
+        return weaken(node, wanted.dtype)
     return broadcast(cast(node, wanted.dtype), wanted.shape)
 
 
