@@ -1,0 +1,238 @@
+"""Bindings: a program instantiated for given addresses; and the ways to run, retarget and let go of one.
+
+An `Instance` is one device graph and its executable. Its kernels' parameters stay here, so that an address or a scalar that
+changes is stored in place and only the nodes that have it are set again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gla.device.base import Device, GraphNode, Handle, Parameters
+from gla.runtime.program import CopyNode, FillNode, KernelNode, MatmulNode, Piece, Repeat, Segment, While
+
+if TYPE_CHECKING:
+    from gla.runtime.memory.gate import Gate
+    from gla.runtime.memory.lease import LastUse, Lease
+    from gla.runtime.stream import Stream
+
+Words = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a program runs: an address per buffer id, the library's workspace, and the words of the packed scalars."""
+
+    addresses: list[int]
+    workspace: int
+    words: Words
+
+
+class Instance:
+    """`piece` as a device executable at `place`. `use`: the record of its launches, which it shares with its executable."""
+
+    __slots__ = (
+        "__weakref__", "by_word", "device", "gate", "graph", "handle", "lease", "nodes", "parameters", "piece", "use",
+    )  # fmt: skip
+
+    def __init__(self, gate: Gate, piece: Piece, place: Place, use: LastUse) -> None:
+        self.device, self.gate, self.piece, self.use = gate.device, gate, piece, use
+        self.lease: Lease | None = None
+        self.handle: Handle = None
+        self.nodes: list[GraphNode] = []
+        self.parameters: list[Parameters | None] = []
+        self.by_word: dict[int, list[tuple[int, int]]] = {}
+        self.graph = self.device.create_graph()
+        for node in piece.nodes:
+            self._add(node, place)
+        self.handle = self.device.instantiate(self.graph)
+
+    def _add(self, node: object, place: Place) -> None:
+        device, graph, addresses = self.device, self.graph, place.addresses
+        after = [self.nodes[k] for k in node.after]  # type: ignore[attr-defined]
+        parameters = None
+        if isinstance(node, KernelNode):
+            parameters = parameters_of(node, place)
+            for slot, word in node.call.scalars:
+                self.by_word.setdefault(word, []).append((len(self.nodes), slot))
+            made = device.add_kernel(graph, after, node.call.kernel.function, node.call.geometry, parameters)
+        elif isinstance(node, CopyNode):
+            made = device.add_copy(graph, after, addresses[node.target], addresses[node.source], node.nbytes)
+        elif isinstance(node, FillNode):
+            made = device.add_fill(graph, after, addresses[node.target], node.byte, node.nbytes)
+        else:
+            assert isinstance(node, MatmulNode)
+            a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
+            made = device.add_matmul(graph, after, node.call, a, b, c, place.workspace)
+        self.nodes.append(made)
+        self.parameters.append(parameters)
+
+    def retarget(self, addresses: Sequence[int], changed: Iterable[int]) -> int:
+        """Set the nodes that name one of the buffers `changed` (none of them a matmul). Returns how many."""
+        touching = self.piece.touching
+        again = sorted({k for buffer in changed for k in touching.get(buffer, ())})
+        for k in again:
+            node = self.piece.nodes[k]
+            if isinstance(node, KernelNode):
+                slots = self.parameters[k].slots  # type: ignore[union-attr]
+                for slot, buffer in node.pointers:
+                    slots[slot] = addresses[buffer]
+                self._set(k, node)
+            else:
+                assert isinstance(node, CopyNode)
+                self.device.set_copy(self.handle, self.nodes[k], addresses[node.target], addresses[node.source], node.nbytes)
+        return len(again)
+
+    def set_words(self, words: Words, changed: Iterable[int]) -> int:
+        """Store the scalars' words `changed` and set the kernels that take them. Returns how many."""
+        again: dict[int, None] = {}
+        for word in changed:
+            for k, slot in self.by_word.get(word, ()):
+                self.parameters[k].slots[slot] = words[word]  # type: ignore[union-attr]
+                again[k] = None
+        for k in again:
+            self._set(k, self.piece.nodes[k])  # type: ignore[arg-type]
+        return len(again)
+
+    def _set(self, k: int, node: KernelNode) -> None:
+        call = node.call
+        self.device.set_kernel(self.handle, self.nodes[k], call.kernel.function, call.geometry, self.parameters[k])  # type: ignore[arg-type]
+
+    def __del__(self) -> None:
+        if getattr(self, "graph", None) is not None:
+            self.gate.retired.append(_Ended(self))
+
+    def end(self) -> None:
+        """Let go of it through the gate, after its last launch."""
+        if self.graph is not None:
+            ended = _Ended(self)
+            self.graph = self.handle = self.lease = None
+            self.gate.retired.append(ended)
+
+
+class _Ended:
+    """An instance's driver objects, destroyed after the last launch. Its lease ends when that has succeeded; when it fails, never."""
+
+    __slots__ = ("device", "gate", "graph", "handle", "kernels", "lease", "use")
+
+    def __init__(self, instance: Instance) -> None:
+        self.device, self.gate, self.graph, self.handle = instance.device, instance.gate, instance.graph, instance.handle
+        self.lease, self.kernels, self.use = instance.lease, instance.piece, instance.use
+
+    def let_go(self) -> None:
+        if self.use.stream is None:
+            self.destroy()
+        else:
+            self.gate.after_use([self.use.stream], self.destroy)
+
+    def destroy(self) -> None:
+        if self.handle is not None:
+            self.device.destroy_executable(self.handle)
+        self.device.destroy_graph(self.graph)
+        if self.lease is not None:
+            self.lease.release()
+
+
+def parameters_of(node: KernelNode, place: Place) -> Parameters:
+    """The kernel's parameters with pointers and scalars set."""
+    parameters = node.call.template.copy()
+    for slot, buffer in node.pointers:
+        parameters.slots[slot] = place.addresses[buffer]
+    for slot, word in node.call.scalars:
+        parameters.slots[slot] = place.words[word]
+    return parameters
+
+
+class Binding:
+    """All graphs of a program at one tuple of boundary addresses. `single`: the only graph, when no loop is driven from the host."""
+
+    __slots__ = ("addresses", "device", "flag", "instances", "packed", "segments", "single")
+
+    def __init__(self, gate: Gate, segments: tuple[Segment, ...], place: Place, packed: bytes, use: LastUse) -> None:
+        self.device, self.segments, self.addresses, self.packed = gate.device, segments, place.addresses, packed
+        self.instances = {id(piece): Instance(gate, piece, place, use) for piece in dict.fromkeys(_pieces(segments))}
+        alone = len(segments) == 1 and isinstance(segments[0], Piece)
+        self.single: Handle = self.instances[id(segments[0])].handle if alone else None
+        self.flag = np.zeros(1, np.uint8)
+
+    def retarget(self, addresses: list[int], changed: Sequence[int]) -> int:
+        self.addresses = addresses
+        return sum(instance.retarget(addresses, changed) for instance in self.instances.values())
+
+    def set_words(self, words: Words, packed: bytes) -> int:
+        """Take new scalars; only the kernels that take one that changed are set."""
+        old = np.frombuffer(self.packed, np.uint64)
+        changed = np.flatnonzero(old != words).tolist()
+        self.packed = packed
+        return sum(instance.set_words(words, changed) for instance in self.instances.values())
+
+    def launch(self, stream: Stream) -> int:
+        """Run everything in order on `stream`; waits only where a while loop's test has to be looked at. Returns launches."""
+        return self._run(self.segments, stream)
+
+    def _run(self, segments: tuple[Segment, ...], stream: Stream) -> int:
+        launched = 0
+        for segment in segments:
+            if isinstance(segment, Piece):
+                self.device.launch_graph(self.instances[id(segment)].handle, stream.handle)
+                launched += 1
+            elif isinstance(segment, Repeat):
+                launched += self._repeat(segment, stream)
+            else:
+                launched += self._while(segment, stream)
+        return launched
+
+    def _repeat(self, segment: Repeat, stream: Stream) -> int:
+        body = segment.body
+        if len(body) == 1 and isinstance(body[0], Piece):
+            launch, handle, on = self.device.launch_graph, self.instances[id(body[0])].handle, stream.handle
+            for _ in range(segment.times):
+                launch(handle, on)
+            return segment.times
+        return sum(self._run(body, stream) for _ in range(segment.times))
+
+    def _while(self, segment: While, stream: Stream) -> int:
+        launched, odd = 0, False
+        address, condition = self.flag.ctypes.data, self.addresses[segment.condition]
+        for _ in range(segment.limit):
+            self.device.copy_out(address, condition, 1, stream.handle)
+            if not self.flag[0]:
+                break
+            launched += self._run(segment.odd if odd else segment.even, stream)
+            odd = not odd
+        # The last test was false, or there were as many trips as allowed: either way `condition` holds what it gave.
+        return launched + (self._run(segment.after_odd, stream) if odd else 0)
+
+    def end(self) -> None:
+        for instance in self.instances.values():
+            instance.end()
+
+
+def _pieces(segments: Iterable[Segment]) -> Iterable[Piece]:
+    for segment in segments:
+        if isinstance(segment, Piece):
+            yield segment
+        elif isinstance(segment, Repeat):
+            yield from _pieces(segment.body)
+        else:
+            yield from _pieces((*segment.even, *segment.odd, *segment.after_odd))
+
+
+def launch_nodes(device: Device, piece: Piece, place: Place, stream: Handle) -> int:
+    """Run a piece without a graph, node by node in order. Returns launches."""
+    addresses = place.addresses
+    for node in piece.nodes:
+        if isinstance(node, KernelNode):
+            device.launch(node.call.kernel.function, node.call.geometry, parameters_of(node, place), stream)
+        elif isinstance(node, CopyNode):
+            device.copy(addresses[node.target], addresses[node.source], node.nbytes, stream)
+        elif isinstance(node, FillNode):
+            device.fill(addresses[node.target], node.byte, node.nbytes, stream)
+        else:
+            a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
+            device.matmul(node.call, a, b, c, place.workspace, stream)
+    return len(piece.nodes)

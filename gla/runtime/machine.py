@@ -1,0 +1,170 @@
+"""A device and everything that gla keeps about it: memory, the gate, streams, kernels, executables."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gla.device.base import Device, Handle
+from gla.runtime.cache import ImageCache
+from gla.runtime.kernels import Kernels
+from gla.runtime.memory.block import Storage, acquire
+from gla.runtime.memory.gate import Gate
+from gla.runtime.memory.pool import Pool
+from gla.runtime.stream import Stream, current_or
+
+if TYPE_CHECKING:
+    from gla.runtime.executable import Executable
+
+EXECUTABLES = 4096  # kept per device
+
+
+class Machine:
+    """One per device. `device` is the driver's side; `stream` the stream that work goes to when the task chose none."""
+
+    def __init__(self, device: Device, images: ImageCache | None = None) -> None:
+        self.device = device
+        self.name, self.kind, self.properties = device.name, device.kind, device.properties
+        self.gate = Gate(device)
+        self.pool = Pool(device, self.gate, self._reclaim)
+        self.stream = Stream(device, self.gate)
+        self.kernels = Kernels(device, self.gate, images or ImageCache())
+        self.executables = Executables()
+
+    def new_stream(self, handle: Handle = None) -> Stream:
+        """A new non-blocking stream, or the wrapper of a driver's stream that somebody else owns."""
+        return Stream(self.device, self.gate, handle, owned=handle is None)
+
+    def current_stream(self) -> Stream:
+        return current_or(self.stream)
+
+    # --- memory
+    def allocate(self, nbytes: int, stream: Stream | None = None) -> Storage:
+        """Memory with undefined contents."""
+        return self.pool.allocate(nbytes, stream or self.current_stream())
+
+    def upload(self, array: np.ndarray, stream: Stream | None = None) -> Storage:
+        """A copy of `array` (made contiguous, row-major) on the device. The array has been read when this returns."""
+        array = np.ascontiguousarray(array)
+        stream = stream or self.current_stream()
+        storage = self.pool.allocate(array.nbytes, stream)
+        if array.nbytes:
+            self.device.copy_in(storage.address, array.ctypes.data, array.nbytes, stream.handle)
+            stream.submitted = next(stream.ticks)
+        return storage
+
+    def download(self, storage: Storage, dtype: Any, shape: tuple[int, ...], stream: Stream | None = None) -> np.ndarray:
+        """The contents as a new NumPy array, after everything that writes them. `dtype`: a NumPy dtype."""
+        out = np.empty(shape, dtype)
+        if out.nbytes:
+            stream = stream or self.current_stream()
+            acquire(storage.block, stream, False)
+            self.device.copy_out(out.ctypes.data, storage.address, out.nbytes, stream.handle)
+            stream.submitted = next(stream.ticks)
+        return out
+
+    def write(self, storage: Storage, array: np.ndarray, stream: Stream | None = None) -> None:
+        """Overwrite `storage` with the bytes of `array`, after everything that uses it."""
+        array = np.ascontiguousarray(array)
+        if array.nbytes:
+            stream = stream or self.current_stream()
+            acquire(storage.block, stream, True)
+            self.device.copy_in(storage.address, array.ctypes.data, array.nbytes, stream.handle)
+            stream.submitted = next(stream.ticks)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes: in_use + cached = held (from the driver); leased by executables and graphs, of those in use; executables kept."""
+        self.gate.drain()
+        pool = self.pool
+        return {
+            "in_use": pool.in_use, "cached": pool.cached, "held": pool.held,
+            "leased": self.gate.leased, "executables": len(self.executables),
+        }  # fmt: skip
+
+    def reclaim(self) -> int:
+        """Collect garbage and give back to the driver what nobody uses: retired blocks, arenas and bindings of executables that
+        are not running (they are made again when needed), cached blocks. Returns bytes. Inside a capture only garbage is collected."""
+        gc.collect()
+        return 0 if self.gate.captures else self._reclaim()
+
+    def _reclaim(self) -> int:
+        self.gate.drain_all()
+        for executable in self.executables.values():
+            executable.drop()
+        self.gate.drain_all()
+        return self.pool.trim()
+
+    def synchronize(self) -> None:
+        """Wait for every stream of gla's on this device."""
+        for stream in list(self.gate.streams):
+            stream.synchronize()
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.name}>"
+
+
+class Executables:
+    """Executables by what they compute. Two threads that want the same one make it once: the second waits."""
+
+    def __init__(self, limit: int = EXECUTABLES) -> None:
+        self.limit = limit
+        self.hits = self.plans = 0
+        self._known: OrderedDict[Hashable, Executable] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Executable]) -> Executable:
+        """The executable of `key`, made by `make` if there is none. The lock is free while it is made."""
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+                self.hits += 1
+                return found
+            making = self._making.get(key)
+            mine = making is None
+            if making is None:
+                making = self._making[key] = _Making()
+        if not mine:
+            return making.wait() or self.get(key, make)
+        try:
+            making.result = make()
+        finally:
+            with self._lock:
+                del self._making[key]
+                if making.result is not None:
+                    self.plans += 1
+                    self._known[key] = making.result
+                    while len(self._known) > self.limit:
+                        self._known.popitem(last=False)
+            making.done.set()
+        return making.result
+
+    def values(self) -> list[Executable]:
+        """All, the least recently asked for first."""
+        with self._lock:
+            return list(self._known.values())
+
+    def clear(self) -> None:
+        with self._lock:
+            self._known.clear()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class _Making:
+    """An executable being made. `wait` gives it, or None when making it failed."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.result: Executable | None = None
+
+    def wait(self) -> Executable | None:
+        self.done.wait()
+        return self.result

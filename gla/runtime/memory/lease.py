@@ -1,0 +1,93 @@
+"""Leases: what keeps memory alive for a graph or an executable, and in order with its launches.
+
+A launch costs nothing per leased block: the holder has one `LastUse`, and whoever uses a leased block in another way looks
+into it (`before`) and leaves its stream there for the holder's next launch to wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gla.runtime.memory.block import Block
+    from gla.runtime.memory.gate import Gate
+    from gla.runtime.stream import Stream
+
+
+class LastUse:
+    """`stream`: where the holder was launched last. `others`: streams that have used the leased memory since."""
+
+    __slots__ = ("_lock", "others", "stream")
+
+    def __init__(self) -> None:
+        self.stream: Stream | None = None
+        self.others: set[Stream] = set()
+        self._lock = threading.Lock()
+
+    def before(self, stream: Stream) -> None:
+        """`stream` is about to use memory of this holder: order it after the last launch, and note it for the next."""
+        with self._lock:
+            if self.stream is not None:
+                stream.after(self.stream)
+            if self.stream is not stream:
+                self.others.add(stream)
+
+    def launch(self, stream: Stream) -> None:
+        """Order a launch on `stream`: after the last one, and after every use of the memory in between."""
+        if self.stream is stream and not self.others:
+            return
+        with self._lock:
+            for other in self.others:
+                stream.after(other)
+            if self.stream is not None:
+                stream.after(self.stream)
+            self.others.clear()
+            self.stream = stream
+
+
+class Lease:
+    """Holds `blocks` until `release` (or until it is collected). `use`: the holder's record, seen by other users of the blocks."""
+
+    __slots__ = ("__weakref__", "_held", "blocks", "gate", "use")
+
+    def __init__(self, gate: Gate, blocks: Iterable[Block], use: LastUse | None = None) -> None:
+        self.gate, self.use = gate, use
+        self.blocks = tuple({id(block): block for block in blocks if block.nbytes}.values())
+        self._held = True
+        for block in self.blocks:
+            gate.lease(block)
+            if use is not None:
+                with gate.lock:
+                    block.home = None
+                    block.lessees = [*(block.lessees or ()), use]
+                use.others.update(block.streams())
+                for lessee in block.lessees:
+                    if lessee.stream is not None:
+                        use.others.add(lessee.stream)
+
+    def let_go(self) -> None:
+        """By the gate, or by whoever ends the lease."""
+        with self.gate.lock:
+            if not self._held:
+                return
+            self._held = False
+            for block in self.blocks:
+                if self.use is not None:
+                    self._leave(block)
+                self.gate.unlease(block)
+        self.blocks = ()
+
+    release = let_go
+
+    def _leave(self, block: Block) -> None:
+        """The last launch becomes a plain use of the block, which its next user and its release wait for."""
+        use = self.use
+        block.lessees = [other for other in block.lessees or () if other is not use] or None
+        if use is not None and use.stream is not None and use.stream is not block.writer:
+            block.readers = (block.readers or set()) | {use.stream}
+
+    def __del__(self) -> None:
+        if self._held and self.blocks:
+            self.gate.retired.append(self)

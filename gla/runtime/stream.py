@@ -1,0 +1,131 @@
+"""Streams and their order: work of one stream runs in the order of submission, streams are ordered only where data asks.
+
+A stream counts its submissions (`submitted`). A consumer on another stream calls `after`, which records an event on the
+producer's stream then and there and waits for it; nothing is recorded while all work stays on one stream, so a launch
+costs one counter. Whoever submits work to a stream sets `submitted = next(ticks)` *after* the driver's call: a mark that a
+consumer has seen is then never newer than the event that it waits for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from gla.device.base import Device, Handle
+from gla.errors import DeviceError
+
+if TYPE_CHECKING:
+    from gla.runtime.memory.gate import Gate
+
+_numbers = itertools.count()
+_current: ContextVar[Stream | None] = ContextVar("gla_stream", default=None)
+
+
+class Stream:
+    """A non-blocking stream of `device`. `owned`: gla made it, and destroys it when the object goes."""
+
+    __slots__ = (
+        "__weakref__",
+        "_event",
+        "_gate",
+        "_lock",
+        "_seen",
+        "device",
+        "handle",
+        "number",
+        "owned",
+        "submitted",
+        "ticks",
+    )
+
+    def __init__(self, device: Device, gate: Gate, handle: Handle = None, *, owned: bool = True) -> None:
+        self.device, self._gate, self.owned = device, gate, owned
+        self.handle = device.create_stream() if handle is None else handle
+        self.number = next(_numbers)
+        self.ticks = itertools.count(1)
+        self.submitted = 0
+        self._seen: dict[int, int] = {}
+        self._event: Handle = None
+        self._lock = threading.Lock()
+        gate.streams.add(self)
+
+    def after(self, other: Stream) -> None:
+        """Work submitted to this stream from now on runs after everything submitted to `other` so far."""
+        if other is self:
+            return
+        mark = other.submitted
+        if self._seen.get(other.number, 0) == mark:
+            return
+        other.order(self)
+        self._seen[other.number] = mark
+        self.submitted = next(self.ticks)  # whoever waits for this stream waits for the other as well
+
+    def order(self, consumer: Stream) -> None:
+        """Record this stream's event and let `consumer` wait for it."""
+        if consumer.device is not self.device:
+            raise DeviceError("GLA0510", f"a stream of {consumer.device.name} cannot wait for one of {self.device.name}")
+        with self._lock:
+            if self._event is None:
+                self._event = self.device.create_event()
+            self.device.record(self._event, self.handle)
+            consumer.device.wait(consumer.handle, self._event)
+
+    def has_seen(self, other: Stream) -> bool:
+        """Whether work submitted here now is ordered after everything submitted to `other`, with nothing to wait for."""
+        return other is self or self._seen.get(other.number, 0) == other.submitted
+
+    def synchronize(self) -> None:
+        """Wait until everything submitted so far is done."""
+        self.device.synchronize(self.handle)
+
+    def __del__(self) -> None:
+        gate = getattr(self, "_gate", None)
+        if gate is not None:
+            gate.retired.append(_Ended(self.device, self.handle if self.owned else None, self._event))
+
+    def __repr__(self) -> str:
+        return f"<gla.Stream {self.number} of {self.device.name}>"
+
+
+class _Ended:
+    """What a stream leaves behind, for the gate to destroy."""
+
+    __slots__ = ("device", "event", "handle")
+
+    def __init__(self, device: Device, handle: Handle, event: Handle) -> None:
+        self.device, self.handle, self.event = device, handle, event
+
+    def let_go(self) -> None:
+        if self.event is not None:
+            self.device.destroy_event(self.event)
+        if self.handle is not None:
+            self.device.destroy_stream(self.handle)
+
+
+def chosen_stream() -> Stream | None:
+    """The stream that this task made current, or None: the device's own."""
+    return _current.get()
+
+
+@contextmanager
+def using(stream: Stream) -> Iterator[Stream]:
+    """Make `stream` current for this task inside the block."""
+    token = _current.set(stream)
+    try:
+        yield stream
+    finally:
+        _current.reset(token)
+
+
+def current_or(default: Stream, given: Any = None) -> Stream:
+    """`given`, or the task's current stream when it is on the device of `default`, or `default`."""
+    stream = given if given is not None else _current.get()
+    if stream is None or (given is None and stream.device is not default.device):
+        return default
+    if stream.device is not default.device:
+        raise DeviceError("GLA0510", f"{stream!r} is not a stream of {default.device.name}")
+    return stream
