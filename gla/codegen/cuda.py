@@ -1,0 +1,289 @@
+"""Prints a kernel as CUDA C++: one self-contained `extern "C" __global__` function that includes nothing.
+
+Called by the runtime when it builds a plan's kernels, and by tests. Each thread (or team) serves items in a grid-stride
+loop, so every grid gives the same bits. No pointer is `__restrict__`: a plan may write a kernel's result over its input,
+and then two parameters hold one address. Refuses (InternalError) primitives that it does not know.
+"""
+
+from __future__ import annotations
+
+from gla.codegen.cuda_geometry import LANES, UNROLL, check_team, max_threads, unrolls
+from gla.codegen.cuda_reduce import Teams
+from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name
+from gla.codegen.cuda_text import Text, declare
+from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
+from gla.errors import InternalError
+
+
+def print_cuda(kernel: Kernel) -> str:
+    """The kernel's CUDA C++ source, ending in a newline. Equal kernels give equal text."""
+    check_team(kernel)
+    return _Printer(kernel).run()
+
+
+class _Printer:
+    """State while one kernel is printed.
+
+    serial: inside a loop whose indices the team shares out: each thread is on its own there, and stores for itself.
+    uniform: whether all threads of the block run the statement at hand equally often, so that a barrier may stand there.
+    known: values that are the same in all threads of the grid.
+    dirty: whether the team has stored something since its last barrier.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.text = Text()
+        self.teams = Teams(kernel, self.text, self.statements, self.one_thread)
+        self.serial = kernel.team == 1
+        self.uniform = True
+        self.dirty = False
+        self.known = {p.value.id for p in kernel.parameters if p.value is not None}
+
+    def run(self) -> str:
+        kernel, text = self.kernel, self.text
+        for line in kernel.doc:
+            text.line(f"// {line}")
+        for i, p in enumerate(kernel.parameters):
+            if p.kind == "pointer":
+                text.line(f"// p{i}: {p.name}{', written' if p.writable else ''}")
+        text.lines.extend(TYPEDEFS.splitlines())
+        text.line("")
+        text.line(f'extern "C" __global__ void __launch_bounds__({max_threads(kernel)}) {kernel.name}({self._parameters()})')
+        with text.block(""):
+            shared = self.teams.shared_bytes()
+            if shared:
+                text.line(f"__shared__ __align__(16) u8 team_memory[{shared}];")
+            self._items()
+        return text.source()
+
+    def _parameters(self) -> str:
+        texts = []
+        for i, p in enumerate(self.kernel.parameters):
+            if p.kind == "pointer":
+                texts.append(f"{'' if p.writable else 'const '}{memory_type(p.dtype)}* p{i}")
+            elif p.value is not None:
+                texts.append(f"const {p.value.dtype.short} {name(p.value)}")
+        return ", ".join(texts)
+
+    # --- the loop over items
+
+    def _items(self) -> None:
+        kernel = self.kernel
+        if kernel.team == 1:
+            self._items_single()
+        elif kernel.across:
+            self._items_across()
+        else:
+            self._items_teams()
+
+    @property
+    def _counter(self) -> str:
+        return "u64" if self.kernel.wide else "u32"
+
+    def _items_single(self) -> None:
+        text, counter, count = self.text, self._counter, f"({self._counter}){name(self.kernel.items)}"
+        text.line(f"const {counter} stride = ({counter})gridDim.x * blockDim.x;")
+        text.line(f"{counter} at = ({counter})blockIdx.x * blockDim.x + threadIdx.x;")
+        if unrolls(self.kernel):
+            with text.block(f"for (; at < {count} && {count} - at > {UNROLL - 1}u * stride; at += {UNROLL}u * stride)"):
+                self._unrolled()
+        with text.block(f"for (; at < {count}; at += stride)"):
+            text.line(declare(self.kernel.item, f"({self.kernel.item.dtype.short})at"))
+            self.statements(self.kernel.body)
+
+    def _unrolled(self) -> None:
+        """All loads of several items, then all their stores: equal bits, more bytes in flight."""
+        text, item = self.text, self.kernel.item
+        stores = [s for s in self.kernel.body if isinstance(s, Store)]
+        for k, store in enumerate(stores):
+            text.line(f"{store.value.dtype.short} value{k}[{UNROLL}]; {store.index.dtype.short} index{k}[{UNROLL}];")
+        text.line("#pragma unroll")
+        with text.block(f"for (u32 u = 0; u < {UNROLL}u; ++u)"):
+            text.line(declare(item, f"({item.dtype.short})(at + u * stride)"))
+            self.statements(tuple(s for s in self.kernel.body if not isinstance(s, Store)))
+            for k, store in enumerate(stores):
+                text.line(f"value{k}[u] = {name(store.value)}; index{k}[u] = {name(store.index)};")
+        text.line("#pragma unroll")
+        with text.block(f"for (u32 u = 0; u < {UNROLL}u; ++u)"):
+            for k, store in enumerate(stores):
+                text.line(f"p{store.pointer}[index{k}[u]] = value{k}[u];")
+
+    def _items_teams(self) -> None:
+        """A team is threadIdx.x; teams of a block are rows of threads, and lie within a warp each or are alone."""
+        text, kernel, counter = self.text, self.kernel, self._counter
+        count = f"({counter}){name(kernel.items)}"
+        text.line("const u32 member = threadIdx.x;")
+        if kernel.team < LANES:
+            text.line(f"const u32 team_mask = {(1 << kernel.team) - 1:#x}u << (threadIdx.y * {kernel.team}u & 31u);")
+        elif kernel.team == LANES:
+            text.line("const u32 team_mask = 0xffffffffu;")
+        start = f"({counter})blockIdx.x * blockDim.y + threadIdx.y"
+        with text.block(f"for ({counter} at = {start}; at < {count}; at += ({counter})gridDim.x * blockDim.y)"):
+            text.line(declare(kernel.item, f"({kernel.item.dtype.short})at"))
+            self.statements(kernel.body)
+
+    def _items_across(self) -> None:
+        """A team is threadIdx.y; neighbours in x are neighbouring items. The whole block goes round together, since its
+        barriers are the block's; where items run out, threads repeat the last item and store nothing."""
+        text, kernel, counter = self.text, self.kernel, self._counter
+        count = f"({counter}){name(kernel.items)}"
+        text.line("const u32 member = threadIdx.y;")
+        start = f"({counter})blockIdx.x * {LANES}u"
+        with text.block(f"for ({counter} base = {start}; base < {count}; base += ({counter})gridDim.x * {LANES}u)"):
+            text.line(f"const {counter} at = base + threadIdx.x;")
+            text.line(f"const bool active = at < {count};")
+            text.line(declare(kernel.item, f"({kernel.item.dtype.short})(active ? at : {count} - 1u)"))
+            self.statements(kernel.body)
+
+    # --- statements
+
+    def statements(self, body: tuple[Statement, ...]) -> None:
+        for statement in body:
+            if self.dirty and _loads_from(statement, self._written()):
+                self._settle()
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case Constant():
+                self.known.add(statement.result.id)
+                self.text.line(declare(statement.result, constant(statement.value, statement.result.dtype)))
+            case Compute():
+                if all(v.id in self.known for v in statement.args):
+                    self.known.add(statement.result.id)
+                self.text.line(declare(statement.result, expression(statement)))
+            case Load():
+                element = f"p{statement.pointer}[{name(statement.index)}]"
+                self.text.line(declare(statement.result, f"{element} != 0" if statement.result.dtype.kind == "b" else element))
+            case Store():
+                self._store(statement)
+            case If():
+                with self.text.block(f"if ({name(statement.condition)})"), self._maybe(statement.condition.id in self.known):
+                    self.statements(statement.body)
+            case Loop():
+                self._loop(statement)
+            case Reduce():
+                if self.serial or (self.kernel.across and not self.uniform):
+                    self.teams.serial(statement)
+                else:
+                    self.teams.shared_out(statement)
+            case ForEach():
+                self._for_each(statement)
+            case _:
+                raise InternalError("GLA9907", f"{type(statement).__name__} is not a statement of kernels")
+
+    def _store(self, statement: Store) -> None:
+        element = f"p{statement.pointer}[{name(statement.index)}] = {name(statement.value)};"
+        if self.serial:
+            self.text.line(element)
+            return
+        self.dirty = True
+        self.text.line(f"if (member == 0{' && active' if self.kernel.across else ''}) {element}")
+
+    def _loop(self, loop: Loop) -> None:
+        text = self.text
+        for carried, init in zip(loop.carried, loop.inits):
+            text.line(f"{carried.dtype.short} {name(carried)} = {name(init)};")
+        counter = name(loop.counter)
+        even = loop.until is None and loop.count.id in self.known
+        if even and self.uniform:
+            self.known.add(loop.counter.id)
+        with text.block(f"for ({loop.counter.dtype.short} {counter} = 0; {counter} < {name(loop.count)}; ++{counter})"):
+            with self._maybe(even):
+                self.statements(loop.guard)
+                if loop.until is not None:
+                    text.line(f"if (!{name(loop.until)}) break;")
+                self.statements(loop.body)
+                if self.dirty and any(_loads_from(s, self._written()) for s in (*loop.guard, *loop.body)):
+                    self._settle()
+            self._advance(loop.carried, loop.next)
+        for result, carried in zip(loop.results, loop.carried):
+            text.line(declare(result, name(carried)))
+
+    def _advance(self, carried: tuple[Value, ...], following: tuple[Value, ...]) -> None:
+        """All carries change at once: a carry that another one becomes is kept first."""
+        moved = {c.id for c in carried}
+        kept = {}
+        for value in following:
+            if value.id in moved and value.id not in kept:
+                kept[value.id] = f"kept{value.id}"
+                self.text.line(f"const {value.dtype.short} {kept[value.id]} = {name(value)};")
+        for target, value in zip(carried, following):
+            if target is not value:
+                self.text.line(f"{name(target)} = {kept.get(value.id, name(value))};")
+
+    def _for_each(self, loop: ForEach) -> None:
+        index, shared = name(loop.index), not self.serial
+        counter = "u64" if loop.index.dtype.itemsize == 8 else "u32"
+        start, step = ("member", f"{self.kernel.team}u") if shared else ("0", "1u")
+        guard = "if (active) " if shared and self.kernel.across else ""
+        with self.text.block(
+            f"{guard}for ({counter} k{index} = {start}; k{index} < ({counter}){name(loop.count)}; k{index} += {step})"
+        ):
+            self.text.line(declare(loop.index, f"({loop.index.dtype.short})k{index}"))
+            with self.one_thread():
+                self.statements(loop.body)
+        if shared and _stores(loop):
+            self.dirty = True
+
+    # --- what the team does together
+
+    def one_thread(self) -> _Scope:
+        """Inside, a thread is on its own: its reductions and stores are not the team's."""
+        return _Scope(self, serial=True)
+
+    def _maybe(self, even: bool) -> _Scope:
+        return _Scope(self, uniform=self.uniform and even)
+
+    def _written(self) -> frozenset[int]:
+        return frozenset(i for i, p in enumerate(self.kernel.parameters) if p.writable)
+
+    def _settle(self) -> None:
+        """A barrier, when the team has stored what it is about to read."""
+        if not self.dirty or self.serial:
+            return
+        if self.kernel.across and not self.uniform:
+            raise InternalError(
+                "GLA9905",
+                f"kernel '{self.kernel.name}' reads what its team wrote, where no barrier can stand: give it a team of 1",
+            )
+        self.text.line("__syncwarp(team_mask);" if not self.kernel.across and self.kernel.team <= LANES else "__syncthreads();")
+        self.dirty = False
+
+
+class _Scope:
+    """Sets fields of a printer for the length of a `with`."""
+
+    def __init__(self, printer: _Printer, **fields: bool) -> None:
+        self.printer, self.fields = printer, fields
+
+    def __enter__(self) -> None:
+        self.before = {k: getattr(self.printer, k) for k in self.fields}
+        for k, v in self.fields.items():
+            setattr(self.printer, k, v)
+
+    def __exit__(self, *_: object) -> None:
+        for k, v in self.before.items():
+            setattr(self.printer, k, v)
+
+
+def _inner(statement: Statement) -> tuple[Statement, ...]:
+    """The statements inside a statement."""
+    match statement:
+        case If() | ForEach():
+            return statement.body
+        case Loop():
+            return (*statement.guard, *statement.body)
+        case Reduce():
+            return (*statement.body, *statement.combine)
+    return ()
+
+
+def _loads_from(statement: Statement, pointers: frozenset[int]) -> bool:
+    if isinstance(statement, Load):
+        return statement.pointer in pointers
+    return any(_loads_from(s, pointers) for s in _inner(statement))
+
+
+def _stores(statement: Statement) -> bool:
+    return isinstance(statement, Store) or any(_stores(s) for s in _inner(statement))

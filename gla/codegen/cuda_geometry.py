@@ -1,0 +1,76 @@
+"""How a kernel's threads lie in blocks, and how many blocks a launch takes. Read by the CUDA printer and by whoever launches.
+
+No choice here changes a bit of any result: a thread serves its items one after another, whatever the grid, and partial
+sums belong to members of a team, not to blocks. Only x is used for the grid (y and z end at 65,535 blocks).
+"""
+
+from __future__ import annotations
+
+from gla.codegen.kernel import Compute, Constant, Kernel, Load, Statement, Store
+from gla.device.base import Geometry, Properties
+from gla.errors import InternalError
+
+THREADS = 256  # the most threads of a block, except across
+LANES = 32  # items side by side in a block, across
+UNROLL = 4  # items whose loads a thread has in flight together, see `unrolls`
+MAX_ACROSS = 32
+MAX_TEAM = 1024
+
+
+def check_team(kernel: Kernel) -> None:
+    """Raise InternalError for a team that no block can hold."""
+    limit = MAX_ACROSS if kernel.across else MAX_TEAM
+    team = kernel.team
+    if team < 1 or team & (team - 1) or team > limit:
+        raise InternalError(
+            "GLA9905", f"kernel '{kernel.name}' has a team of {team}: a power of two up to {limit} can be laid out"
+        )
+
+
+def max_threads(kernel: Kernel) -> int:
+    """The most threads that a block of this kernel has: its launch bound."""
+    if kernel.across and kernel.team > 1:
+        return LANES * kernel.team
+    return kernel.team if kernel.team > LANES else THREADS
+
+
+def unrolls(kernel: Kernel) -> bool:
+    """Whether a thread loads for several items before it stores any: straight-line, short, one thread an item.
+
+    Without it a thread waits for each item's loads; a plain copy then reaches about half of the memory's bandwidth.
+    """
+    if kernel.team > 1:
+        return False
+    stored = False
+    for statement in kernel.body:
+        if isinstance(statement, Store):
+            stored = True
+        elif stored or not isinstance(statement, Constant | Compute | Load):
+            return False
+    return stored and _count(kernel.body, "") <= 96 and _count(kernel.body, "call") <= 4
+
+
+def _count(body: tuple[Statement, ...], op: str) -> int:
+    return sum(not op or (isinstance(s, Compute) and s.op == op) for s in body)
+
+
+def geometry(kernel: Kernel, items: int, properties: Properties) -> Geometry:
+    """Grid and block for `items` items. Few items are spread over all multiprocessors in small blocks."""
+    check_team(kernel)
+    team, wanted = kernel.team, max(properties.multiprocessors, 1)
+    if kernel.across and team > 1:
+        block, served = (LANES, team, 1), LANES
+    elif team > LANES:
+        block, served = (team, 1, 1), 1
+    else:
+        threads = THREADS
+        while threads > LANES and -(-items * team // threads) < wanted:
+            threads //= 2
+        served = threads // team
+        block = (threads, 1, 1) if team == 1 else (team, served, 1)
+    blocks = max(1, -(-items // served))
+    if unrolls(kernel) and blocks > 8 * wanted:
+        blocks = -(-blocks // UNROLL)
+    # A 32-bit item number must not wrap when the grid's width is added to it.
+    most = (1 << 31) - 1 if kernel.wide else max(1, (1 << 29) // served)
+    return Geometry((min(blocks, most), 1, 1), block, 0, items)

@@ -1,0 +1,151 @@
+"""CUDA C++ to machine code by NVRTC. Needs no GPU; loaded when the first kernel is compiled, not before.
+
+Arithmetic is IEEE as written: no contraction, no fast division or square root, subnormals kept. A GPU newer than NVRTC gets
+PTX of the newest architecture that NVRTC knows, which the driver finishes. Refuses source that does not compile, with
+NVRTC's log and the line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gla.device.cuda import bindings, locate
+from gla.errors import DeviceError, InternalError, Label, Span
+
+OPTIONS = ("-std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--disable-warnings")
+
+
+@cache
+def _library() -> tuple[Any, tuple[int, int], str]:
+    """(the bindings' nvrtc module, version, folder). The compiler's builtins must lie in its folder and be of its version."""
+    bindings.version()
+    found = locate.load("nvrtc")
+    from cuda.bindings import nvrtc
+
+    status, major, minor = nvrtc.nvrtcVersion()
+    if status:
+        raise DeviceError("GLA0553", f"nvrtcVersion failed: {status.name}", help=locate.install())
+    folder = Path(found.path).resolve().parent
+    if folder.is_absolute() and Path(found.path).exists():
+        _check_builtins(folder, major, minor)
+    return nvrtc, (major, minor), str(folder)
+
+
+def _check_builtins(folder: Path, major: int, minor: int) -> None:
+    """Load the builtins that lie beside the compiler, so that no other version's are found first."""
+    there = sorted(p for p in folder.iterdir() if "nvrtc-builtins" in p.name and ".alt" not in p.name)
+    ours = [p for p in there if f"{major}.{minor}" in p.name or f"_{major}{minor}" in p.name]
+    if not ours:
+        raise DeviceError(
+            "GLA0556",
+            f"NVRTC {major}.{minor} in {folder} has no builtins of its version beside it",
+            notes=["found there: " + (", ".join(p.name for p in there) or "none")],
+            help=f"install compiler and builtins together: {locate.install()}",
+        )
+    ctypes.CDLL(str(ours[0]))
+
+
+def version() -> tuple[int, int]:
+    """NVRTC's version. Raises DeviceError when it is missing."""
+    return _library()[1]
+
+
+def folder() -> str:
+    """Where NVRTC and its builtins lie."""
+    return _library()[2]
+
+
+@cache
+def architectures() -> tuple[int, ...]:
+    """What NVRTC compiles for, ascending: 75, 80, 90, ..."""
+    status, found = _library()[0].nvrtcGetSupportedArchs()
+    if status:
+        raise DeviceError("GLA0553", f"nvrtcGetSupportedArchs failed: {status.name}", help=locate.install())
+    return tuple(sorted(found))
+
+
+def target(architecture: str) -> str:
+    """The --gpu-architecture for a GPU "sm_90": itself, or "compute_NN" of the newest that NVRTC knows."""
+    wanted, known = int(architecture.removeprefix("sm_")), architectures()
+    if wanted in known:
+        return architecture
+    older = [a for a in known if a < wanted]
+    if not older:
+        raise DeviceError(
+            "GLA0557",
+            f"NVRTC {'.'.join(map(str, version()))} does not compile for {architecture}; its oldest is sm_{known[0]}",
+            help='pip install "gla[cuda12]" knows older GPUs than "gla[cuda13]"; compute capability 7.5 is the least that gla runs on',
+        )
+    return f"compute_{older[-1]}"
+
+
+def identity(architecture: str) -> str:
+    """What an image depends on beside its source: compiler, version, target, flags."""
+    return f"nvrtc {'.'.join(map(str, version()))} {target(architecture)} {' '.join(OPTIONS)}"
+
+
+def compile(source: str, name: str, architecture: str) -> bytes:
+    """CUBIN (or PTX, see `target`) of one translation unit for "sm_NN". Raises InternalError with NVRTC's log."""
+    nvrtc = _library()[0]
+    chosen = target(architecture)
+    options = [*OPTIONS, f"--gpu-architecture={chosen}", *_includes(source)]
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
+    if status:
+        raise DeviceError("GLA0553", f"nvrtcCreateProgram failed: {status.name}", help=locate.install())
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if status:
+            raise _failure(nvrtc, status, _text(nvrtc, program, "ProgramLog").decode(errors="replace"), source, name, chosen)
+        return _text(nvrtc, program, "CUBIN" if chosen.startswith("sm_") else "PTX")
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(nvrtc: Any, program: Any, what: str) -> bytes:
+    """A result of a program: its log, CUBIN or PTX."""
+    status, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    buffer = b" " * size if not status else b""
+    if not status:
+        (status,) = getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
+    if status:
+        raise DeviceError("GLA0553", f"nvrtcGet{what} failed: {status.name}", help=locate.install())
+    return buffer
+
+
+def _includes(source: str) -> list[str]:
+    """Where CUDA's headers lie, for a user's kernel that includes some; generated kernels include nothing."""
+    if "#include" not in source or importlib.util.find_spec("cuda.pathfinder") is None:
+        return []
+    from cuda import pathfinder
+
+    found = pathfinder.find_nvidia_header_directory("cudart")
+    return [f"--include-path={found}"] if found else []
+
+
+def _failure(nvrtc: Any, status: Any, log: str, source: str, name: str, chosen: str) -> DeviceError | InternalError:
+    log = log.strip("\0 \n")
+    place = re.search(r"\((\d+)\): (?:catastrophic )?error: *(.*)", log)
+    if status != nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION or place is None:
+        return DeviceError(
+            "GLA0557",
+            f"NVRTC {'.'.join(map(str, version()))} could not compile '{name}' for {chosen}: {status.name}",
+            notes=log.splitlines()[:20],
+            help=locate.install(),
+        )
+    line = int(place[1])
+    help = "a generated kernel that does not compile is a fault of gla: please report it with this message"
+    if "could not open source file" in log or "cannot open source file" in log:
+        help = f"headers come in the wheel nvidia-cuda-runtime-cu12 (or nvidia-cuda-runtime with CUDA 13): {locate.install()}"
+    return InternalError(
+        "GLA0558",
+        f"kernel '{name}' does not compile for {chosen}: {place[2]}",
+        labels=[Label(Span(f"{name}.cu", line), place[2])],
+        notes=log.splitlines()[:20],
+        help=help,
+        source=source,
+    )
