@@ -16,6 +16,7 @@ from lark import Token, Tree
 
 from gla.errors import Span
 from gla.lang import syntax as s
+from gla.lang.characters import odd_character, odd_in_word
 from gla.lang.source import Source
 from gla.lang.strings import RawHole, read_string
 
@@ -61,6 +62,9 @@ class Builder:
         return self.source.place(place.line, place.column, place.end_line, place.end_column)
 
     def name(self, token: Token) -> s.Name:
+        wrong = odd_in_word(str(token))
+        if wrong is not None:
+            raise odd_character(self.source, (token.start_pos or 0) + wrong)
         return s.Name(self.span(token), unicodedata.normalize("NFC", str(token)))
 
     def declared(self, token: Token) -> s.Name:

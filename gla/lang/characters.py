@@ -22,6 +22,16 @@ MEANT = {
 }  # fmt: skip
 
 
+def odd_in_word(word: str) -> int | None:
+    """Where a word has a character that is neither letter, digit nor mark, such as the raised 2 of `x²`; None if nowhere.
+
+    A regular expression counts those as part of words.
+    """
+    if unicodedata.normalize("NFC", word).isidentifier():
+        return None
+    return next((k for k in range(len(word)) if not word[: k + 1].isidentifier()), None)
+
+
 def odd_character(source: Source, at: int) -> GlaSyntaxError:
     """The error for the character at an offset, which begins no token."""
     char = source.text[at]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from gla.errors import GlaSyntaxError
-from gla.lang.characters import odd_character
+from gla.lang.characters import odd_character, odd_in_word
 from gla.lang.expected import ITEMS, shorten, wanted
 from gla.lang.scan import CLOSERS, OPENERS, Scrap, open_brackets, scan
 from gla.lang.source import Source
@@ -117,7 +117,9 @@ def _stopped(source: Source, error: UnexpectedInput) -> tuple[int, frozenset[str
 
 def _character(place: Place) -> GlaSyntaxError | None:
     """A character that the language does not use."""
-    return odd_character(place.source, place.here.start) if place.here.kind == "odd" else None
+    piece = place.here
+    at = odd_in_word(piece.text) if piece.kind == "word" else 0 if piece.kind == "odd" else None
+    return None if at is None else odd_character(place.source, piece.start + at)
 
 
 def _closer(place: Place) -> GlaSyntaxError | None:
@@ -225,6 +227,8 @@ def _foreign_sign(place: Place) -> GlaSyntaxError | None:
         return place.error(
             "GLA0005", "`:=` is not used here", here, place.after, help="declare with `let x = ...` or `var x = ...`"
         )
+    if here.text == ":" and before.kind == "word" and place.open and place.open[-1].text == "(" and "COMMA" in place.expected:
+        return place.error("GLA0005", "a named argument is not written with `:`", help=f"write `{before.text} = ...`")
     if here.text == "->" or (here.text == "=" and place.after.text == ">" and place.after.start == here.end):
         arrow = (here,) if here.text == "->" else (here, place.after)
         return place.error("GLA0005", "an arrow makes no function here", *arrow, help="a small function is written `|x| x + 1`")

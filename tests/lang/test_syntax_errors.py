@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def test_a120_an_error_at_the_very_end_lies_inside_the_file(text: str) -> None:
 
 
 def test_a120_a_very_long_line_is_shown_as_a_window() -> None:
-    text = f"run {{ let x = {'1 + ' * 50_000}^ }}"
+    text = f"run {{ let x = {'1 + ' * 10_000}^ }}"
     error = refused(text)
     assert error.code == "GLA0004"
     assert max(len(line) for line in str(error).split("\n")) < 200
@@ -174,7 +175,7 @@ def test_deep_nesting_is_a_syntax_error(kind: str) -> None:
     assert refused(DEEP[kind]).code == "GLA0014"
 
 
-@pytest.mark.parametrize("character", ["$", "`", "\u2212", "\u00a0", "\x00", "\u201c", "\U0001f600"])
+@pytest.mark.parametrize("character", ["$", "`", "\u00b2", "\u2212", "\u00a0", "\x00", "\u201c", "\U0001f600"])
 def test_a_foreign_character_is_named_by_its_code_point(character: str) -> None:
     error = refused(f"const x = 1 {character} 2")
     assert error.code == "GLA0002"
@@ -212,3 +213,30 @@ def test_no_message_shows_a_terminal_by_its_internal_name() -> None:
                 parse(f"run {{ {first} {second} }}", "t.gla")
             except GlaSyntaxError as error:
                 assert not names.search(str(error)), str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [("run { x\u00b2 }", "write `** 2`"), ("run { f(a: 3) }", "write `a = ...`"), ("const x = 1 \u2264 2", "write `<=`")],
+)
+def test_habits_of_mathematics_and_of_other_languages_are_told_the_spelling(text: str, help: str) -> None:
+    assert refused(text).diagnostic.help[0] == help
+
+
+def test_a_program_damaged_anywhere_parses_or_is_refused_inside_itself() -> None:
+    text = (Path(__file__).parent / "programs" / "lorenz.gla").read_text(encoding="utf-8")
+    dice = random.Random(20)
+    signs = [*"(){}[]=+-*/.,:;|&~<>\"'#^!?\\\n\t 0ab_", "let ", "fn ", "..", "1.", "{x}", "return ", "\r\n", "\u2028"]
+    for _ in range(100):
+        start = text.index("\n", dice.randrange(len(text) - 400)) + 1
+        part = text[start : start + 400]
+        at = dice.randrange(len(part))
+        damaged = part[:at] + dice.choice([*signs, ""]) + part[at + dice.choice([0, 1, 3]) :]
+        try:
+            parse(damaged, "t.gla")
+        except GlaSyntaxError as error:
+            lines = damaged.split("\n")
+            for label in error.diagnostic.labels:
+                assert 1 <= label.span.line <= len(lines)
+                assert 1 <= label.span.column <= max(1, len(lines[label.span.line - 1]))
+            assert error.diagnostic.help
