@@ -119,7 +119,7 @@ class Builder:
     def on_size(self, span: Span, name: Token, value: s.Expr | None, bounds: s.Range | None, text: Token | None) -> s.Size:
         return s.Size(span, self.doc(span), self.declared(name), value, bounds, self.plain(text))
 
-    def on_param(  # noqa: PLR0917 - the parts of a rule in their order
+    def on_param(
         self, span: Span, name: Token, type_: s.Type | None, value: s.Expr, bounds: s.Range | None, text: Any
     ) -> s.Param:
         return s.Param(span, self.doc(span), self.declared(name), type_, value, bounds, self.plain(text))
@@ -136,7 +136,7 @@ class Builder:
     def on_field(self, span: Span, name: Token, type_: s.Type) -> s.Field:
         return s.Field(span, self.name(name), type_)
 
-    def on_fn(  # noqa: PLR0917
+    def on_fn(
         self, span: Span, export: Token | None, name: Token, params: Any, result: Any, where: Any, body: s.Expr
     ) -> s.Function:
         return s.Function(

@@ -17,6 +17,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from gla.errors import GlaSyntaxError
 from gla.lang.characters import odd_character, odd_in_word
 from gla.lang.expected import ITEMS, shorten, wanted
+from gla.lang.samples import label
 from gla.lang.scan import CLOSERS, OPENERS, Scrap, open_brackets, scan
 from gla.lang.source import Source
 
@@ -81,8 +82,6 @@ def explain(source: Source, error: UnexpectedInput) -> GlaSyntaxError:
         found = check(place)
         if found is not None:
             return found
-    from gla.lang.samples import label
-
     sample = label(error)
     if sample is not None:
         return source.error(sample.code, sample.message, _mark(place, ""), help=sample.help)

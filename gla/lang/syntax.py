@@ -2,7 +2,7 @@
 
 Every node knows its span. Nodes are frozen and compare by identity, so side tables (types, scopes) are plain dicts
 keyed by node; two trees are compared by their `dump`. Names are NFC, strings are unescaped, numbers are values; no name
-is resolved, no type checked and nothing desugared here. A tree is at most `parser.MAX_DEPTH` nodes deep.
+is resolved, no type checked and nothing desugared here. A tree is at most `build.MAX_DEPTH` nodes deep.
 """
 
 from __future__ import annotations
