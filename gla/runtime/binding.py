@@ -25,10 +25,9 @@ Words = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a program runs: an address per buffer id, the library's workspace, and the words of the packed scalars."""
+    """Where a program runs: an address per buffer id, and the words of the packed scalars."""
 
     addresses: list[int]
-    workspace: int
     words: Words
 
 
@@ -57,7 +56,7 @@ class Instance:
         parameters = None
         if isinstance(node, KernelNode):
             parameters = parameters_of(node, place)
-            for slot, word in node.call.scalars:
+            for slot, word in node.scalars:
                 self.by_word.setdefault(word, []).append((len(self.nodes), slot))
             made = device.add_kernel(graph, after, node.call.kernel.function, node.call.geometry, parameters)
         elif isinstance(node, CopyNode):
@@ -67,7 +66,7 @@ class Instance:
         else:
             assert isinstance(node, MatmulNode)
             a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
-            made = device.add_matmul(graph, after, node.call, a, b, c, place.workspace)
+            made = device.add_matmul(graph, after, node.call, a, b, c, addresses[node.workspace])
         self.nodes.append(made)
         self.parameters.append(parameters)
 
@@ -142,7 +141,7 @@ def parameters_of(node: KernelNode, place: Place) -> Parameters:
     parameters = node.call.template.copy()
     for slot, buffer in node.pointers:
         parameters.slots[slot] = place.addresses[buffer]
-    for slot, word in node.call.scalars:
+    for slot, word in node.scalars:
         parameters.slots[slot] = place.words[word]
     return parameters
 
@@ -234,5 +233,5 @@ def launch_nodes(device: Device, piece: Piece, place: Place, stream: Handle) -> 
             device.fill(addresses[node.target], node.byte, node.nbytes, stream)
         else:
             a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
-            device.matmul(node.call, a, b, c, place.workspace, stream)
+            device.matmul(node.call, a, b, c, addresses[node.workspace], stream)
     return len(piece.nodes)

@@ -47,17 +47,17 @@ class Stats:
 class Layout:
     """Where a program's buffers are: inputs and outputs by position, temporaries in an arena, a workspace behind them."""
 
-    __slots__ = ("arena_bytes", "buffers", "input_bytes", "outputs", "packer", "workspace", "written")
+    __slots__ = ("arena_bytes", "buffers", "input_bytes", "outputs", "packer", "written")
 
     def __init__(self, program: Program) -> None:
         plan = program.plan
-        self.buffers = tuple((buffer.kind, buffer.index, buffer.offset) for buffer in plan.buffers)
+        workspace = -(-plan.arena_bytes // ALIGNMENT) * ALIGNMENT
+        self.buffers = (*((b.kind, b.index, b.offset) for b in plan.buffers), ("temporary", -1, workspace))
         self.input_bytes = tuple(plan.buffers[b].nbytes for b in plan.inputs)
         self.outputs = tuple((plan.buffers[b].nbytes, size_class(plan.buffers[b].nbytes)) for b in plan.outputs)
         written = {plan.buffers[b].index for b, _ in plan.writes}
         self.written = tuple(k in written for k in range(len(plan.inputs)))
-        self.workspace = -(-plan.arena_bytes // ALIGNMENT) * ALIGNMENT
-        self.arena_bytes = self.workspace + plan.workspace_bytes
+        self.arena_bytes = workspace + program.workspace_bytes
         self.packer = Packer([node.dtype for node in plan.scalars])
 
     def addresses(self, arena: int, boundary: Sequence[int]) -> list[int]:
@@ -185,7 +185,7 @@ class Executable:
         if self._arena is None:
             self._take_arena(stream)
         if not self._segments:
-            return Binding(self.machine.gate, (), Place([], 0, words), packed, self._use)
+            return Binding(self.machine.gate, (), Place([], words), packed, self._use)
         place = self._place(key, packed)
         if len(bindings) >= BINDINGS:
             old_key, binding = bindings.popitem(last=False)
@@ -212,7 +212,7 @@ class Executable:
     def _place(self, key: tuple[int, ...], packed: bytes) -> Place:
         assert self._arena is not None
         arena = self._arena.address
-        return Place(self.layout.addresses(arena, key), arena + self.layout.workspace, words_of(packed))
+        return Place(self.layout.addresses(arena, key), words_of(packed))
 
     def _take_arena(self, stream: Stream) -> None:
         self._arena = self.machine.pool.allocate(self.layout.arena_bytes, stream)

@@ -8,7 +8,7 @@ graphs, where the caller allows it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gla.device.base import Geometry, Matmul, Parameters
 from gla.errors import CaptureError, Span
@@ -21,7 +21,7 @@ UNROLL = 32  # nodes of a host-driven loop that go into one launch, and of a loo
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelCall:
     """A loaded kernel and its parameters: `template` has the numbers set, `pointers` are (slot, buffer) pairs,
-    `scalars` (slot, word) pairs: words of eight bytes of the packed runtime scalars."""
+    `scalars` (slot, word) pairs: words of eight bytes of the packed runtime scalars. `nbytes`: the bytes of its operands and results."""
 
     kernel: LoadedKernel
     geometry: Geometry
@@ -29,6 +29,7 @@ class KernelCall:
     pointers: tuple[tuple[int, int], ...]
     scalars: tuple[tuple[int, int], ...]
     label: str
+    nbytes: int = 0
     span: Span | None = None
 
 
@@ -36,7 +37,9 @@ class KernelCall:
 class KernelNode:
     call: KernelCall
     pointers: tuple[tuple[int, int], ...]
+    scalars: tuple[tuple[int, int], ...]
     after: tuple[int, ...]
+    kind = "kernel"
 
     @property
     def buffers(self) -> tuple[int, ...]:
@@ -49,6 +52,7 @@ class CopyNode:
     source: int
     nbytes: int
     after: tuple[int, ...]
+    kind = "copy"
 
     @property
     def buffers(self) -> tuple[int, ...]:
@@ -61,6 +65,7 @@ class FillNode:
     byte: int
     nbytes: int
     after: tuple[int, ...]
+    kind = "fill"
 
     @property
     def buffers(self) -> tuple[int, ...]:
@@ -69,22 +74,38 @@ class FillNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatmulNode:
-    """Offsets in bytes."""
+    """Offsets in bytes. `workspace` is a buffer as well."""
 
     call: Matmul
     a: int
     b: int
     c: int
+    workspace: int
     a_offset: int
     b_offset: int
     after: tuple[int, ...]
+    kind = "library"
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        return (self.a, self.b, self.c)
+        return (self.a, self.b, self.c, self.workspace)
 
 
 Node = KernelNode | CopyNode | FillNode | MatmulNode
+
+
+def shifted(node: Node, buffers: int, words: int, nodes: int, first: tuple[int, ...]) -> Node:
+    """The node with its buffers, words and dependencies renumbered; one that waits for nothing waits for `first`."""
+    after = tuple(k + nodes for k in node.after) or first
+    if isinstance(node, KernelNode):
+        pointers = tuple((slot, buffer + buffers) for slot, buffer in node.pointers)
+        return replace(node, pointers=pointers, scalars=tuple((slot, word + words) for slot, word in node.scalars), after=after)
+    if isinstance(node, CopyNode):
+        return replace(node, target=node.target + buffers, source=node.source + buffers, after=after)
+    if isinstance(node, FillNode):
+        return replace(node, target=node.target + buffers, after=after)
+    a, b, c, workspace = (buffer + buffers for buffer in node.buffers)
+    return replace(node, a=a, b=b, c=c, workspace=workspace, after=after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +113,14 @@ class Piece:
     """A graph: nodes with dependencies on earlier ones. `touching`: per buffer, the nodes that name it."""
 
     nodes: tuple[Node, ...]
-    touching: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    touching: Mapping[int, tuple[int, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        touching: dict[int, list[int]] = {}
+        for k, node in enumerate(self.nodes):
+            for buffer in dict.fromkeys(node.buffers):
+                touching.setdefault(buffer, []).append(k)
+        object.__setattr__(self, "touching", {buffer: tuple(ks) for buffer, ks in touching.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,10 +147,12 @@ Segment = Piece | Repeat | While
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """`calls` has the kernels of `plan`, by the identity of their step. `fixed`: the whole as one graph is not possible."""
+    """`calls` has the kernels of `plan`, by the identity of their step. `workspace_bytes`: what library calls work in; its buffer
+    is numbered after the plan's."""
 
     plan: Plan
     calls: Mapping[int, KernelCall]
+    workspace_bytes: int = 0
 
     def segments(self) -> tuple[Segment, ...]:
         """How an executable runs it: graphs, and loops driven from the host."""
@@ -154,11 +184,7 @@ class _Flattener:
 
     def _close(self) -> None:
         if self.nodes:
-            touching: dict[int, list[int]] = {}
-            for k, node in enumerate(self.nodes):
-                for buffer in dict.fromkeys(node.buffers):
-                    touching.setdefault(buffer, []).append(k)
-            self.done.append(Piece(tuple(self.nodes), {b: tuple(ks) for b, ks in touching.items()}))
+            self.done.append(Piece(tuple(self.nodes)))
         self.nodes, self.library = [], None
 
     def _child(self) -> _Flattener:
@@ -195,7 +221,7 @@ class _Flattener:
             call = self.calls[id(step)]
             if call.geometry.items == 0:
                 return after
-            return self._add(KernelNode(call, tuple((s, roles.get(b, b)) for s, b in call.pointers), after))
+            return self._add(KernelNode(call, tuple((s, roles.get(b, b)) for s, b in call.pointers), call.scalars, after))
         if isinstance(step, CopyStep):
             return self._copy(roles.get(step.target, step.target), roles.get(step.source, step.source), after)
         assert isinstance(step, MatmulStep)
@@ -203,9 +229,11 @@ class _Flattener:
             return after
         size = step.call.dtype.itemsize
         a, b, c = (roles.get(x, x) for x in (step.a, step.b, step.c))
-        if self.library is not None and self.plan.workspace_bytes and self.library not in after:
+        if self.library is not None and self.library not in after:
             after = (*after, self.library)
-        made = self._add(MatmulNode(step.call, a, b, c, step.a_offset * size, step.b_offset * size, after))
+        made = self._add(
+            MatmulNode(step.call, a, b, c, len(self.plan.buffers), step.a_offset * size, step.b_offset * size, after)
+        )
         self.library = made[0]
         return made
 
