@@ -1,0 +1,35 @@
+"""The passes in their order. `run(graph, options)` is called by the compiler before planning; each pass is `Graph -> Graph`.
+
+REQUIRED passes bring a graph into the form that the planner takes and run always; OPTIMISING ones run unless
+`options.passes` is false. None changes a bit of a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gla.config import Options
+from gla.ir.graph import Graph
+from gla.ir.verify import verify
+
+Pass = Callable[[Graph], Graph]
+
+OPTIMISING: tuple[tuple[str, Pass], ...] = ()
+REQUIRED: tuple[tuple[str, Pass], ...] = ()
+
+
+def passes(options: Options) -> tuple[tuple[str, Pass], ...]:
+    """(name, pass) in the order in which they run under these options."""
+    return (*OPTIMISING, *REQUIRED, *OPTIMISING) if options.passes else REQUIRED
+
+
+def run(graph: Graph, options: Options | None = None, seen: Callable[[str, Graph], None] | None = None) -> Graph:
+    """The graph after all passes. `seen(name, graph)` is called after each, for `gla ir`."""
+    options = options or Options()
+    for name, step in passes(options):
+        graph = step(graph)
+        if options.verify:
+            verify(graph, name)
+        if seen is not None:
+            seen(name, graph)
+    return graph
