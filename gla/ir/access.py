@@ -17,7 +17,9 @@ Map = tuple[int, ...]
 VIEWS = frozenset({"broadcast", "reshape", "transpose", "slice", "shift", "pad", "concat"})
 REDUCTIONS = frozenset({"reduce", "argreduce"})
 CONTROL = frozenset({"loop", "while", "cond"})
-STRUCTURAL = VIEWS | REDUCTIONS | CONTROL | {"input", "constant", "iota", "gather", "update", "scatter", "scan", "matmul", "item"}
+STRUCTURAL = (
+    VIEWS | REDUCTIONS | CONTROL | {"input", "constant", "iota", "gather", "update", "scatter", "scan", "matmul", "item"}
+)
 
 
 def is_elementwise(node: Node) -> bool:

@@ -118,7 +118,9 @@ def place(steps: Sequence[Step], buffers: Buffers) -> tuple[tuple[Buffer, ...], 
     out = []
     for buffer in buffers.all:
         life = alive.get(buffer.id)
-        out.append(buffer if life is None else replace(buffer, offset=offsets.get(buffer.id, 0), first=life.first, last=life.last))
+        out.append(
+            buffer if life is None else replace(buffer, offset=offsets.get(buffer.id, 0), first=life.first, last=life.last)
+        )
     return tuple(out), total, _overlaps(out, sizes)
 
 

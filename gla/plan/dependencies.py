@@ -35,7 +35,7 @@ def uses(step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
 class _Memory:
     """What happened to a buffer so far."""
 
-    __slots__ = ("writer", "readers")
+    __slots__ = ("readers", "writer")
 
     def __init__(self) -> None:
         self.writer = -1

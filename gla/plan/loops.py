@@ -133,7 +133,11 @@ def _counted(scope: Scope, node: Node, used: dict[int, Node]) -> None:
         elif item is not None and item not in scope.bound:
             scope.bound[item] = scope.buffers.temporary(item.dtype, item.shape)
     fixed = count.op == "constant"
-    tell(scope.notes, scope.depth, f"loop of {int(constant_value(count)) if fixed else 'a counted number of'} trips, driven by the host:")
+    tell(
+        scope.notes,
+        scope.depth,
+        f"loop of {int(constant_value(count)) if fixed else 'a counted number of'} trips, driven by the host:",
+    )
     inner = _body_scope(scope, outer)
     steps = _plan_body(inner, list(zip(roots[:carries], (other for _, _, other in buffers))), parts)
     steps.append(_increment(counter, counter_buffer))
@@ -189,9 +193,7 @@ def _conditional(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     steps.append(_increment(counter, counter_buffer))
     (wanted,) = substitute(test.results, dict(zip(test.inputs[carries:], captured, strict=True)))
     test_steps = _test(scope, outer | dict(zip(test.inputs, current)), wanted, condition)
-    scope.steps.append(
-        LoopStep(tuple(steps), node.attr("limit"), counter_buffer, tuple(buffers), tuple(test_steps), condition)
-    )
+    scope.steps.append(LoopStep(tuple(steps), node.attr("limit"), counter_buffer, tuple(buffers), tuple(test_steps), condition))
     last = used.get(carries + 1)
     if last is not None:  # whether it would have gone on: the test once more, on what the loop left
         place = _item_buffer(scope, last, dtypes.bool_)

@@ -7,6 +7,7 @@ said in a leading dimension, a transpose flag and one batch stride is stored fir
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from gla import dtypes
@@ -128,7 +129,7 @@ def _batch_stride(extents: list[int], strides: list[int]) -> int | None:
     axes = [(n, s) for n, s in zip(extents, strides) if n != 1]
     if not axes:
         return 0
-    for (_, outer), (n, inner) in zip(axes, axes[1:]):
+    for (_, outer), (n, inner) in pairwise(axes):
         if outer != n * inner:
             return None
     return axes[-1][1]

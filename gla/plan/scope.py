@@ -9,12 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 
+from gla.ir.access import CONTROL
 from gla.ir.locality import stays_within_element
 from gla.ir.node import Node, topological
 from gla.plan import loops, matrices
 from gla.plan.buffers import Buffers
 from gla.plan.explain import tell_group, tell_stored
-from gla.ir.access import CONTROL
 from gla.plan.fuse.regions import Group, Groups, fuse, kernel_group, shared_and_dear
 from gla.plan.fuse.stored import choose
 from gla.plan.steps import KernelStep, MatmulStep, Region, Step, Target

@@ -1,16 +1,16 @@
 """A plan as text that a person reads: buffers, then a line a step with what it waits for, then the notes.
 
-    inputs   a0 f32[8, 16]
-    0  kernel 8 items + 16   a0 -> out0      max, exp, sum, divide
+inputs   a0 f32[8, 16]
+0  kernel 8 items + 16   a0 -> out0      max, exp, sum, divide
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gla.ir.access import STRUCTURAL
 from gla.ir.node import Node, topological
 from gla.plan.explain import launches, size
-from gla.ir.access import STRUCTURAL
 from gla.plan.steps import CopyStep, KernelStep, LoopStep, MatmulStep, Plan, Region, Step, Target
 
 NAMED = 8
@@ -81,7 +81,9 @@ def _step(step: Step, names: dict[int, str]) -> str:
         case CopyStep():
             return f"copy  {names[step.source]} -> {names[step.target]}"
         case LoopStep():
-            return f"loop {step.count if not step.test else f'while, at most {step.count}'} trips, counter {names[step.counter]}"
+            return (
+                f"loop {step.count if not step.test else f'while, at most {step.count}'} trips, counter {names[step.counter]}"
+            )
 
 
 def _domain(region: Region) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gla.ir.access import accesses, identity
 from gla.ir.graph import Graph
 from gla.ir.node import Node
 from gla.plan.buffers import Buffers
-from gla.ir.access import accesses, identity
 from gla.plan.fuse.regions import Group, Groups
 from gla.plan.steps import CopyStep, KernelStep, Region, Step, Target
 

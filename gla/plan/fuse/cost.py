@@ -5,12 +5,11 @@ Costs depend on structure, never on sizes above SMALL, so that a new size keeps 
 
 from __future__ import annotations
 
-from collections.abc import Container
 from math import prod
 
+from gla.ir.access import CONTROL, REDUCTIONS, VIEWS, is_elementwise
 from gla.ir.node import Node
 from gla.ir.ops.table import elementwise
-from gla.ir.access import CONTROL, REDUCTIONS, VIEWS, is_elementwise
 
 SMALL = 8  # a reduction of at most that many elements is done by one thread, like an elementwise op
 LOOP = 1000  # a loop inside a kernel is never computed twice

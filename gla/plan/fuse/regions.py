@@ -11,8 +11,8 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from math import prod
 
-from gla.ir.node import Node
 from gla.ir.access import ONE, WHOLE, Map, accesses, identity
+from gla.ir.node import Node
 from gla.plan.fuse.cost import LOOP, Costs, is_large_reduction
 from gla.plan.fuse.stored import LIMIT
 

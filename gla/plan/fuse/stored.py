@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Container
 from math import prod
 
-from gla.ir.node import Node
 from gla.ir.access import CONTROL
+from gla.ir.node import Node
 from gla.plan.fuse.cost import CHEAP, Costs, is_large_reduction, is_view
 
 LIMIT = 1024  # nodes of a region; a longer straight line is cut, with equal bits
