@@ -80,14 +80,15 @@ class Function(Statements):
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         super().__init__(kernel, lanes)
         self.wide_lanes = lanes
+        self.columns: dict[int, str] = {}
 
     def module(self) -> str:
         start, stop = self._prologue()
-        split = self._split()
-        if split is None:
-            self._segment(start, stop, None)
+        extents = self._row_lengths()
+        if extents:
+            self._rows(extents, start, stop)
         else:
-            self._rows(split, start, stop)
+            self._segment(start, stop, "0")
         self.do("ret void")
         doc = [f"; {line}" for line in self.kernel.doc]
         head = f'define void @"{self.kernel.name}"(ptr noalias readonly %slots, i64 %begin, i64 %end) #0 {{'
@@ -113,61 +114,49 @@ class Function(Statements):
             return "%begin", "%end"
         return self.emit("trunc i64 %begin to i32"), self.emit("trunc i64 %end to i32")
 
-    def _split(self) -> int | None:
-        """The extent that the body divides the item by: the length of a row."""
+    def _row_lengths(self) -> tuple[int, ...]:
+        """The extents that the body divides the item by."""
         extents = {p.value.id for p in self.kernel.parameters if p.kind == "extent" and p.value is not None}
-        for s in _walk(self.kernel.body):
-            if (
-                isinstance(s, Compute)
-                and s.op in ("irem", "idiv")
-                and s.args[0] is self.kernel.item
-                and s.args[1].id in extents
-            ):
-                return s.args[1].id
-        return None
+        found = dict.fromkeys(
+            s.args[1].id
+            for s in _walk(self.kernel.body)
+            if isinstance(s, Compute) and s.op in ("irem", "idiv") and s.args[0] is self.kernel.item and s.args[1].id in extents
+        )
+        return tuple(found)[:4]
 
-    def _rows(self, extent: int, start: str, stop: str) -> None:
-        """Walk the items row by row: item = base + column, row and column without a division inside."""
-        kind, length = self.index_kind, self.env[extent].text
+    def _rows(self, extents: tuple[int, ...], start: str, stop: str) -> None:
+        """Walk the items in stretches that end where an extent divides the item's number: within one, the item divided by an
+        extent is fixed, and the remainder counts up. One division an extent and stretch instead of one an item."""
+        kind = self.index_kind
         head, body, done = self.new_label("rows"), self.new_label("row"), self.new_label("rows.done")
-        enter = self.new_label("enter")
-        self.do(f"br i1 {self.emit(f'icmp slt {kind} {start}, {stop}')}, label %{enter}, label %{done}")
-        self.begin(enter)
-        row0, column0 = self.emit(f"sdiv {kind} {start}, {length}"), self.emit(f"srem {kind} {start}, {length}")
+        before, item = self.label, Operand(self.fresh(), self.index)
         self.branch(head)
         self.begin(head)
-        item, row, column = (Operand(self.fresh(), self.index) for _ in range(3))
-        phis = [self.reserve() for _ in range(3)]
+        phi = self.reserve()
         self.do(f"br i1 {self.emit(f'icmp slt {kind} {item.text}, {stop}')}, label %{body}, label %{done}")
         self.begin(body)
-        in_row, left = (
-            self.emit(f"sub nsw {kind} {length}, {column.text}"),
-            self.emit(f"sub nsw {kind} {stop}, {item.text}"),
-        )
-        shorter = self.emit(f"icmp slt {kind} {in_row}, {left}")
-        here = self.emit(f"select i1 {shorter}, {kind} {in_row}, {kind} {left}")
-        base = self.emit(f"sub nsw {kind} {item.text}, {column.text}")
-        self.known["idiv", extent] = row
-        self._segment(column.text, self.emit(f"add nsw {kind} {column.text}, {here}"), (extent, base))
-        for line, own, init, following in zip(
-            phis,
-            (item, row, column),
-            (start, row0, column0),
-            (self.emit(f"add nsw {kind} {item.text}, {here}"), self.emit(f"add nsw {kind} {row.text}, 1"), "0"),
-        ):
-            self.phi(line, own, enter, Operand(init, self.index), Operand(following, self.index))
+        length = self.emit(f"sub nsw {kind} {stop}, {item.text}")
+        for extent in extents:
+            by = self.env[extent].text
+            self.known["idiv", extent] = Operand(self.emit(f"sdiv {kind} {item.text}, {by}"), self.index)
+            column = self.columns[extent] = self.emit(f"srem {kind} {item.text}, {by}")
+            here = self.emit(f"sub nsw {kind} {by}, {column}")
+            length = self.emit(f"select i1 {self.emit(f'icmp slt {kind} {here}, {length}')}, {kind} {here}, {kind} {length}")
+        self._segment("0", length, item.text)
+        following = Operand(self.emit(f"add nsw {kind} {item.text}, {length}"), self.index)
+        self.phi(phi, item, before, Operand(start, self.index), following)
         self.branch(head)
         self.begin(done)
 
-    def _segment(self, start: str, stop: str, row: tuple[int, str] | None) -> None:
-        """The items of one row (or all): whole vectors first where the body wants lanes, then one by one."""
+    def _segment(self, start: str, stop: str, base: str) -> None:
+        """The items base + start .. base + stop: whole vectors first where the body wants lanes, then one by one."""
         kind = self.index_kind
         if self.wide_lanes > 1:
             self.lanes = self.wide_lanes
             full = self.emit(f"sdiv {kind} {self.emit(f'sub nsw {kind} {stop}, {start}')}, {self.lanes}")
             with self.counted(full, kind, stem="block") as loop:
                 at = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {loop.counter}, {self.lanes}')}")
-                self._bind(at, row)
+                self._bind(at, base)
                 self.statements(self.kernel.body)
             start = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {full}, {self.lanes}')}")
             self.lanes = 1
@@ -177,18 +166,19 @@ class Function(Statements):
             facts += [self.node('!{!"llvm.loop.vectorize.width", i32 1}'), self.node('!{!"llvm.loop.unroll.disable"}')]
         self.groups = (group,)
         with self.counted(stop, kind, start=start, stem="item", metadata=self.loop_metadata(*facts)) as loop:
-            self._bind(loop.counter, row)
+            self._bind(loop.counter, base)
             self.statements(self.kernel.body)
         self.groups = ()
 
-    def _bind(self, at: str, row: tuple[int, str] | None) -> None:
-        """What the body calls the item, and the item's column, when `at` is the number within the row."""
-        item = at if row is None else self.emit(f"add nsw {self.index_kind} {row[1]}, {at}")
+    def _bind(self, at: str, base: str) -> None:
+        """What the body calls the item base + at, and its remainders by the row lengths."""
         numbered = self.consecutive if self.lanes > 1 else Operand
+        kind = self.index_kind
+        item = at if base == "0" else self.emit(f"add nsw {kind} {base}, {at}")
         self.env[self.kernel.item.id] = numbered(item, self.index)
         self.counting.add(self.kernel.item.id)
-        if row is not None:
-            self.known["irem", row[0]] = numbered(at, self.index)
+        for extent, column in self.columns.items():
+            self.known["irem", extent] = numbered(self.emit(f"add nsw {kind} {column}, {at}"), self.index)
 
 
 __all__ = ["geometry", "lanes_of", "print_llvm"]

@@ -7,7 +7,7 @@ the machine's instruction or the C library's function, one rounding both.
 from __future__ import annotations
 
 from gla.codegen.llvm_text import SUFFIXES, TYPES, Operand, Text
-from gla.dtypes import DType, bool_, float32
+from gla.dtypes import DType, bool_, float32, int32
 from gla.errors import InternalError
 
 FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -56,6 +56,8 @@ class Scalars(Text):
         texts = [a.text for a in args]
         if op == "call":
             return self._call(name, args, dtype)
+        if op in ("idiv", "irem") and varying and dtype is int32:
+            return Operand(self._vector_division(op, kind, texts), dtype, True)
         if op in INTRINSICS:
             return Operand(self.intrinsic(INTRINSICS[op], kind, texts), dtype, varying)
         return Operand(self.emit(self._instruction(op, args[0].dtype, kind, texts, exact)), dtype, varying, first)
@@ -80,6 +82,15 @@ class Scalars(Text):
         elif op == "mulhi":
             return self._high_product(dtype, kind, texts)
         raise InternalError("GLA9905", f"the LLVM printer has no primitive {op!r} on {dtype}")
+
+    def _vector_division(self, op: str, kind: str, texts: list[str]) -> str:
+        """Quotients of int32 by way of float64, which holds them: exact after truncation. Processors have no vector division."""
+        double = self.vector("double")
+        a, b = (self.emit(f"sitofp {kind} {text} to {double}") for text in texts)
+        quotient = self.emit(f"fptosi {double} {self.emit(f'fdiv {double} {a}, {b}')} to {kind}")
+        if op == "idiv":
+            return quotient
+        return self.emit(f"sub {kind} {texts[0]}, {self.emit(f'mul {kind} {quotient}, {texts[1]}')}")
 
     def _not(self, kind: str, text: str) -> str:
         ones = self.splat_text("-1", kind.split(" x ")[1][:-1]) if kind.startswith("<") else "-1"
