@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from gla.errors import DeviceError
 
-# names that the system's loader is asked for, newest first
-NAMES = {
-    "nvrtc": ("libnvrtc.so.13", "libnvrtc.so.12", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"),
-    "cublas": ("libcublas.so.13", "libcublas.so.12", "cublas64_13.dll", "cublas64_12.dll"),
-    "cuda": ("libcuda.so.1", "nvcuda.dll"),
+# files that the system's loader is asked for, newest first
+_LINUX = {
+    "nvrtc": ("libnvrtc.so.13", "libnvrtc.so.12"),
+    "cublas": ("libcublas.so.13", "libcublas.so.12"),
+    "cuda": ("libcuda.so.1",),
 }
+_WINDOWS = {
+    "nvrtc": ("nvrtc64_130_0.dll", "nvrtc64_120_0.dll"),
+    "cublas": ("cublas64_13.dll", "cublas64_12.dll"),
+    "cuda": ("nvcuda.dll",),
+}
+NAMES = _WINDOWS if os.name == "nt" else _LINUX
 OLDEST_DRIVER = 12040
 
 
@@ -63,6 +70,18 @@ def _pathfinder(name: str, looked: list[str]) -> str | None:
     except pathfinder.DynamicLibNotFoundError as error:
         looked.append("cuda.pathfinder: " + " ".join(str(error).split())[:400])
         return None
+
+
+def wheel_file(name: str) -> Path | None:
+    """The library's file in an NVIDIA wheel, without loading anything; None when it came in another way."""
+    found = importlib.util.find_spec("nvidia")
+    for root in (found.submodule_search_locations or ()) if found else ():
+        for folder in (f"cuda_{name}", name, "cu13"):
+            for place in ("lib", "bin", "bin/x86_64"):
+                for file in NAMES[name]:
+                    if (path := Path(root) / folder / place / file).exists():
+                        return path
+    return None
 
 
 def _file_of(library: ctypes.CDLL) -> str | None:

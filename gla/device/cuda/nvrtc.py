@@ -84,9 +84,17 @@ def target(architecture: str) -> str:
     return f"compute_{older[-1]}"
 
 
+@cache
 def identity(architecture: str) -> str:
-    """What an image depends on beside its source: compiler, version, target, flags."""
-    return f"nvrtc {'.'.join(map(str, version()))} {target(architecture)} {' '.join(OPTIONS)}"
+    """What an image depends on beside its source: the compiler, the GPU, the flags. The compiler counts by its file, so that
+    a kept image is found without loading it."""
+    file = locate.wheel_file("nvrtc") or Path(locate.load("nvrtc").path)
+    if file.exists():
+        file = file.resolve()
+        compiler = f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}"
+    else:
+        compiler = ".".join(map(str, version()))
+    return f"nvrtc {compiler} {architecture} {' '.join(OPTIONS)}"
 
 
 def compile(source: str, name: str, architecture: str) -> bytes:
