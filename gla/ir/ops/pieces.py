@@ -100,3 +100,21 @@ def sign_mask(s: Scalars, x: Value) -> Value:
 def sign_is_set(s: Scalars, x: Value) -> Value:
     ints = bits_of(s.dtype(x))
     return s.lt(s.bitcast(x, ints), s.const(0, ints))
+
+
+def rarely(
+    s: Scalars, condition: Value, compute: Callable[[], tuple[Value, ...]], usual: tuple[Value, ...]
+) -> tuple[Value, ...]:
+    """`compute()` where the condition holds, else `usual`; the condition holds for few values.
+
+    A `Scalars` that has a method `rare(condition, compute, usual)` may branch there; the meaning is that of `select`.
+    """
+    branch = getattr(s, "rare", None)
+    if branch is not None:
+        return branch(condition, compute, usual)
+    return tuple(s.select(condition, new, old) for new, old in zip(compute(), usual, strict=True))
+
+
+def flip_sign(s: Scalars, x: Value, mask: Value) -> Value:
+    """`x` with its bits xored by `mask`, an unsigned integer that holds a sign bit or 0."""
+    return s.bitcast(s.bxor(s.bitcast(x, unsigned_of(s.dtype(x))), mask), s.dtype(x))
