@@ -31,7 +31,7 @@ class Life:
 
 def lives(steps: Sequence[Step], buffers: Buffers) -> dict[int, Life]:
     """When each temporary is needed. A buffer used in a loop and outside of it lives as long as the whole loop."""
-    spans: dict[int, list[tuple[int, tuple[tuple[int, int], ...], int]]] = {}
+    spans: dict[int, list[tuple[int, tuple[int, ...], int]]] = {}
     clock = 0
 
     def visit(sequence: Sequence[Step], loops: tuple[int, ...], top: int) -> None:

@@ -67,6 +67,11 @@ def _body_scope(scope: Scope, outer: dict[Node, int]) -> Scope:
     return New(scope.buffers, outer, fuse=scope.fuse, notes=scope.notes, depth=scope.depth + 1)
 
 
+def _outside(scope: Scope, node: Node) -> dict[Node, int]:
+    """What the loop's graphs find in memory: not all that the scope stores, for some of it is computed later."""
+    return scope.given | {operand: scope.bound[operand] for operand in stored_operands(scope, node)}
+
+
 def _carry_buffers(scope: Scope, node: Node, starts: tuple[Node, ...], used: dict[int, Node]) -> list[tuple[int, int, int]]:
     """(start, current, next) per carry. `current` is where a used item of the loop is to be."""
     out = []
@@ -109,29 +114,16 @@ def _increment(counter: Node, buffer: int) -> KernelStep:
 
 def _counted(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     body: Graph = node.attr("body")
-    carries, emits = node.attr("carries"), node.attr("emits")
+    carries = node.attr("carries")
     count, starts, captured = node.operands[0], node.operands[1 : 1 + carries], node.operands[1 + carries :]
     counter = body.inputs[0]
     roots = substitute(body.results, dict(zip(body.inputs[1 + carries :], captured, strict=True)))
     counter_buffer = scope.buffers.temporary(dtypes.int64, ())
     buffers = _carry_buffers(scope, node, starts, used)
-    outer = {n: b for n, b in scope.bound.items() if n not in used.values()}
+    outer = _outside(scope, node)
     outer[counter] = counter_buffer
     outer |= {param: current for param, (_, current, _) in zip(body.inputs[1 : 1 + carries], buffers)}
-    parts: dict[Node, tuple[int, Target]] = {}
-    for k, every in enumerate(emits):
-        item = used.get(carries + k)
-        if item is not None and 0 not in item.shape:
-            row = _row(counter, every)
-            value = roots[carries + k]
-            kept = make("reshape", (value,), {}, Type(value.dtype, (1, *value.shape)))
-            place = _stack(scope, item, int(constant_value(count)), every)
-            target = Target(scope.buffers[place].shape, (row, *(0 for _ in value.shape)), (1,) * len(kept.shape))
-            if kept in parts:  # the same value kept twice: each stack has a node of its own
-                kept = make("reshape", (kept,), {}, kept.type)
-            parts[kept] = (place, target)
-        elif item is not None and item not in scope.bound:
-            scope.bound[item] = scope.buffers.temporary(item.dtype, item.shape)
+    parts, afterwards = _kept(scope, node, roots[carries:], used)
     fixed = count.op == "constant"
     tell(
         scope.notes,
@@ -143,13 +135,37 @@ def _counted(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     steps.append(_increment(counter, counter_buffer))
     if fixed:
         trips = max(int(constant_value(count)), 0)
-        scope.steps.append(LoopStep(tuple(steps), trips, counter_buffer, tuple(buffers)))
+        scope.steps += [LoopStep(tuple(steps), trips, counter_buffer, tuple(buffers)), *afterwards]
         return
     condition = scope.buffers.temporary(dtypes.bool_, ())
     wanted = make("less", (counter, _as_counter(count)), {}, Type(dtypes.bool_))
     check = _body_scope(scope, outer)
     check.plan({wanted: condition})
     scope.steps.append(LoopStep(tuple(steps), ENDLESS, counter_buffer, tuple(buffers), tuple(check.steps), condition))
+
+
+def _kept(
+    scope: Scope, node: Node, values: tuple[Node, ...], used: dict[int, Node]
+) -> tuple[dict[Node, tuple[int, Target]], list[Step]]:
+    """What the body stores in rows of stacks, and steps after the loop that move a stack."""
+    counter, carries = node.attr("body").inputs[0], node.attr("carries")
+    parts: dict[Node, tuple[int, Target]] = {}
+    afterwards: list[Step] = []
+    for k, (value, every) in enumerate(zip(values, node.attr("emits"), strict=True)):
+        item = used.get(carries + k)
+        if item is None:
+            continue
+        if 0 in item.shape:
+            scope.bound.setdefault(item, scope.buffers.temporary(item.dtype, item.shape))
+            continue
+        kept = make("reshape", (value,), {}, Type(value.dtype, (1, *value.shape)))
+        while kept in parts:  # the same value kept twice: each stack has a node of its own
+            kept = make("reshape", (kept,), {}, kept.type)
+        place, moves = _stack(scope, item, int(constant_value(node.operands[0])), every)
+        afterwards += moves
+        starts: tuple[int | Node, ...] = (_row(counter, every), *(0 for _ in value.shape))
+        parts[kept] = (place, Target(scope.buffers[place].shape, starts, (1,) * len(kept.shape)))
+    return parts, afterwards
 
 
 def _as_counter(count: Node) -> Node:
@@ -163,17 +179,20 @@ def _row(counter: Node, every: int) -> Node:
     return make("floor_divide", (counter, step), {}, COUNTER)
 
 
-def _stack(scope: Scope, item: Node, count: int, every: int) -> int:
-    """The buffer of a stack of kept values: where the item is to be, or with a spare row for the incomplete last run."""
-    if item in scope.bound and count % every == 0:
-        return scope.bound[item]
-    rows = item.shape[0] + (1 if count % every else 0)
-    place = scope.buffers.temporary(item.dtype, (rows, *item.shape[1:]))
-    if item in scope.bound:
-        scope.late_copies.append((item, place, scope.bound[item]))
-    else:
+def _stack(scope: Scope, item: Node, count: int, every: int) -> tuple[int, list[Step]]:
+    """The buffer of a stack of kept values, with a spare row for an incomplete last run, and steps after the loop that
+    take it to where the item is to be."""
+    home = scope.bound.get(item)
+    if count % every == 0:
+        place = scope.buffers.temporary(item.dtype, item.shape) if home is None else home
         scope.bound[item] = place
-    return place
+        return place, []
+    place = scope.buffers.temporary(item.dtype, (item.shape[0] + 1, *item.shape[1:]))
+    if home is None:
+        scope.bound[item] = place
+        return place, []
+    region = Region((item,), (item,), (), item.shape, (), (None,))
+    return place, [KernelStep(region, (place,), (home,))]
 
 
 def _conditional(scope: Scope, node: Node, used: dict[int, Node]) -> None:
@@ -184,7 +203,7 @@ def _conditional(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     counter_buffer = _item_buffer(scope, used.get(carries), dtypes.int64)
     condition = scope.buffers.temporary(dtypes.bool_, ())
     buffers = _carry_buffers(scope, node, starts, used)
-    outer = {n: b for n, b in scope.bound.items() if n not in used.values()}
+    outer = _outside(scope, node)
     current = [current for _, current, _ in buffers]
     tell(scope.notes, scope.depth, f"loop of at most {node.attr('limit')} trips, driven by the host while its test holds:")
     inner = _body_scope(scope, outer | dict(zip(body.inputs, current)))

@@ -76,8 +76,8 @@ def _through(view: Node, shape: tuple[int, ...], strides: list[int]) -> tuple[in
             kept = [0 if old != new else stride for old, new, stride in zip(shape, view.shape[lead:], strides)]
             return 0, [0] * lead + kept
         case _:
-            kept = _reshaped(shape, strides, view.shape)
-            return None if kept is None else (0, kept)
+            cut = _reshaped(shape, strides, view.shape)
+            return None if cut is None else (0, cut)
 
 
 def _reshaped(old: tuple[int, ...], strides: list[int], new: tuple[int, ...]) -> list[int] | None:
