@@ -79,7 +79,6 @@ class Function(Statements):
 
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         super().__init__(kernel, lanes)
-        self.wide_lanes = lanes
         self.columns: dict[int, str] = {}
 
     def module(self) -> str:
@@ -163,7 +162,7 @@ class Function(Statements):
         group = self.node("distinct !{}")
         facts = [self.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')]
         if self.wide_lanes > 1:
-            facts += [self.node('!{!"llvm.loop.vectorize.width", i32 1}'), self.node('!{!"llvm.loop.unroll.disable"}')]
+            facts.append(self.node('!{!"llvm.loop.vectorize.width", i32 1}'))
         self.groups = (group,)
         with self.counted(stop, kind, start=start, stem="item", metadata=self.loop_metadata(*facts)) as loop:
             self._bind(loop.counter, base)
