@@ -8,6 +8,8 @@ arbitrary-precision library.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gla.dtypes import float32, float64, int64, uint32, uint64
 from gla.ir.ops.pieces import Value, constants, fast_two_sum, flip_sign, rarely, sign_mask, two_product, two_sum
 from gla.ir.ops.scalars import Scalars
@@ -99,7 +101,7 @@ def _window(s: Scalars, offset: Value) -> list[Value]:
     count = s.band(offset, s.const(63, uint64))
     back = s.bxor(count, s.const(63, uint64))
     one = s.const(1, uint64)
-    return [s.bor(s.shl(high, count), s.shr(s.shr(low, one), back)) for high, low in zip(words, words[1:4], strict=False)]
+    return [s.bor(s.shl(high, count), s.shr(s.shr(low, one), back)) for high, low in pairwise(words)]
 
 
 def _payne_hanek(s: Scalars, x: Value) -> Angle:

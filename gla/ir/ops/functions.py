@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gla.dtypes import DType
-from gla.ir.ops import complexes, exponential, hyperbolic, integer, special, trigonometric
+from gla.ir.ops import complexes, exponential, hyperbolic, integer, logarithmic, special, trigonometric
 from gla.ir.ops.pieces import Value
 from gla.ir.ops.references import precise, quiet
 from gla.ir.ops.row import Elementwise
@@ -39,7 +39,7 @@ def _expand(real: Function, of_pairs: Function | None = None) -> Function:
 def _expand_power(s: Scalars, dtype: DType, a: Value, b: Value) -> Value:
     if dtype.kind in "iu":
         return integer.power(s, dtype, a, b)
-    return complexes.power(s, a, b) if dtype.kind == "c" else exponential.power(s, a, b)
+    return complexes.power(s, a, b) if dtype.kind == "c" else logarithmic.power(s, a, b)
 
 
 def _reference_power(a: Any, b: Any) -> Any:
@@ -65,10 +65,10 @@ ROWS = (
     _function("exp", np.exp, exponential.exp, complexes.exp, doc="e to the a", cost=25),
     _function("exp2", np.exp2, exponential.exp2, None, doc="2 to the a", cost=25),
     _function("expm1", np.expm1, exponential.expm1, None, doc="exp(a) - 1, exact near 0", cost=35),
-    _function("log", np.log, exponential.log, complexes.log, doc="the natural logarithm", cost=30, sample=(0.01, 8.0)),
-    _function("log2", np.log2, exponential.log2, None, doc="the logarithm to base 2", cost=30, sample=(0.01, 8.0)),
-    _function("log10", np.log10, exponential.log10, None, doc="the logarithm to base 10", cost=30, sample=(0.01, 8.0)),
-    _function("log1p", np.log1p, exponential.log1p, None, doc="log(1 + a), exact near 0", cost=35, sample=(-0.9, 8.0)),
+    _function("log", np.log, logarithmic.log, complexes.log, doc="the natural logarithm", cost=30, sample=(0.01, 8.0)),
+    _function("log2", np.log2, logarithmic.log2, None, doc="the logarithm to base 2", cost=30, sample=(0.01, 8.0)),
+    _function("log10", np.log10, logarithmic.log10, None, doc="the logarithm to base 10", cost=30, sample=(0.01, 8.0)),
+    _function("log1p", np.log1p, logarithmic.log1p, None, doc="log(1 + a), exact near 0", cost=35, sample=(-0.9, 8.0)),
     _function("sin", np.sin, trigonometric.sin, complexes.sin, doc="the sine", cost=35),
     _function("cos", np.cos, trigonometric.cos, complexes.cos, doc="the cosine", cost=35),
     _function("tan", np.tan, trigonometric.tan, complexes.tan, doc="the tangent", cost=45),

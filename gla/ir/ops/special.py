@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gla.ir.ops.exponential import exp, log1p
+from gla.ir.ops.exponential import exp
+from gla.ir.ops.logarithmic import log1p
 from gla.ir.ops.pieces import Value, constants
 from gla.ir.ops.scalars import Scalars
 
