@@ -183,7 +183,7 @@ class Lowering:
             if bound is None:
                 break
             if isinstance(bound, Carried):
-                return _read_carried(node, index, bound)
+                return read_carried(node, index, bound)
             node, env = bound
         return node, index, env
 
@@ -338,12 +338,15 @@ def _is_request(key: Any) -> bool:
 def _level(emitter: Emitter, value: Any) -> int:
     if isinstance(value, Value):
         return emitter.level(value)
+    if isinstance(value, Carried):
+        value = tuple(value.parts.values())
     if value is None:  # a carry that did not run
         return 0
     return max((_level(emitter, part) for part in value), default=0)
 
 
-def _read_carried(node: Node, index: Index, carried: Carried) -> Any:
+def read_carried(node: Node, index: Index, carried: Carried) -> Any:
+    """The value of element `index` of a carried node; InternalError where the item does not hold it."""
     cut = len(carried.prefix)
     trailing = tuple(form.constant for form in index[cut:])
     value = carried.parts.get(trailing) if index[:cut] == carried.prefix else None  # type: ignore[arg-type]

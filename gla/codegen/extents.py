@@ -12,7 +12,9 @@ from math import prod
 
 from gla.codegen.affine import ONE, ZERO, Poly, number, product, symbol
 from gla.ir.graph import Graph
+from gla.ir.locality import carried_shapes, element_rank
 from gla.ir.node import Node, topological
+from gla.ir.types import TupleType
 from gla.plan.steps import Region
 
 SMALL = 8  # axes this short may be compiled in
@@ -313,6 +315,20 @@ def _loop(extents: Extents, node: Node) -> None:
         _bind(extents, node.attr("test").inputs, operands)
     for k in range(carries):
         extents.tie_shapes(inputs[k], ("part", node, k), len(inputs[k].shape))
+    _mark_rows(extents, node)
+
+
+def _mark_rows(extents: Extents, node: Node) -> None:
+    """Where an item carries a short row, the axes of rows are compiled in."""
+    rank = element_rank(node)
+    arrays = [shape for shape in carried_shapes(node) if shape]
+    if rank is None or all(len(shape) == rank for shape in arrays):
+        return
+    for graph in subgraphs(node):
+        for inner in graph.nodes():
+            if not isinstance(inner.type, TupleType) and inner.shape[:rank] == arrays[0][:rank]:
+                for axis in range(rank, len(inner.shape)):
+                    extents.mark((inner, axis), inner.shape[axis])
 
 
 def _cond(extents: Extents, node: Node) -> None:

@@ -1,84 +1,190 @@
-"""Which loops stay within one element: those a kernel runs for each element on its own, in registers.
+"""Which loops stay within one element, so that they can run inside a kernel, each item carrying its own values.
 
-Asked by the planner (such a loop joins a region) and by code generation, which relies on it.
+`stays_within_element(loop)`: every path from the carries to the results is elementwise at one index. `element_rank(loop)` is
+wider: the element may be a short row (the coordinates of a point, the unknowns of a small system), and what is
+counted is the leading axes that every item keeps to itself. Captured arrays may be read anywhere. Asked by the planner and
+by lowering. Loops that emit, and bodies that hold library calls, scans or long reductions, never stay.
 """
 
 from __future__ import annotations
 
 from math import prod
+from weakref import WeakKeyDictionary
 
-from gla.ir.access import REDUCTIONS, accesses, identity
 from gla.ir.graph import Graph
-from gla.ir.node import Node
+from gla.ir.node import Node, topological
+from gla.ir.ops.table import is_elementwise
 
-SMALL = 8  # elements of a reduction that one thread does
-LIMIT = 1024  # nodes of a body inside a kernel
-NEVER = frozenset({"matmul", "scan", "scatter"})
+SMALL = 8  # elements of a row, and of a reduction within it
+MOST = 32  # values that an item may carry
+
+FREE, UNIFORM, ELEMENT = "free", "uniform", "element"
+"""Of a node in a body: independent of the carries; a function of scalar carries; a function of the item's element."""
+
+_HEAVY = frozenset({"matmul", "scatter", "scan"})
+_ranks: WeakKeyDictionary[Node, tuple[int | None]] = WeakKeyDictionary()
 
 
-def stays_within_element(node: Node) -> bool:
-    """Whether each element of the carries of a loop or while node can be run on its own, in a kernel.
+def stays_within_element(loop: Node) -> bool:
+    """Whether the loop or while node can run for each element of its carries alone."""
+    rank = element_rank(loop)
+    return rank is not None and all(len(shape) in (0, rank) for shape in carried_shapes(loop))
 
-    The carries have one shape or are scalars; the next value of an element reads other elements of no carry, scalars
-    read no array that is carried, nothing is kept on the way, and no step of the body is a long reduction, a scan or a
-    matrix product. Arrays from outside may be read anywhere.
+
+def element_rank(loop: Node) -> int | None:
+    """The number of leading axes that items of the loop share out; None when it cannot run inside a kernel.
+
+    A carry of shape P + T, with P of that rank and at most 8 elements in T, is held by the item at its index in P as
+    separate values; scalar carries are held by every item. 0: one item runs the whole loop.
     """
-    work, known = [node], {node}
-    while work:
-        loop = work.pop()
-        found = _inner_loops(loop)
-        if found is None or not _elementwise_carries(loop):
-            return False
-        work += [inner for inner in found if inner not in known]
-        known.update(found)
-    return True
+    found = _ranks.get(loop)
+    if found is None:
+        found = _ranks[loop] = (_rank(loop),)
+    return found[0]
 
 
-def _graphs(loop: Node) -> list[Graph]:
-    return [loop.attr("body"), loop.attr("test")] if loop.op == "while" else [loop.attr("body")]
+def carried_shapes(loop: Node) -> list[tuple[int, ...]]:
+    """The shapes of a loop's carries."""
+    return [operand.shape for operand in _inits(loop)]
 
 
-def _inner_loops(loop: Node) -> list[Node] | None:
-    """Loops in the loop's graphs; None when a node in them rules a kernel out."""
-    if loop.op == "cond" or (loop.op == "loop" and loop.attr("emits")):
+def _inits(loop: Node) -> tuple[Node, ...]:
+    operands = loop.operands[1:] if loop.op == "loop" else loop.operands
+    return operands[: loop.attr("carries")]
+
+
+def _rank(loop: Node) -> int | None:
+    if loop.op == "loop" and loop.attr("emits"):
         return None
-    found = []
-    for graph in _graphs(loop):
-        if len(graph) > LIMIT:
-            return None
-        for node in graph.nodes():
-            if node.op in NEVER or (node.op in REDUCTIONS and _length(node) > SMALL):
-                return None
-            if node.op in ("loop", "while", "cond"):
-                found.append(node)
-    return found
+    arrays = [shape for shape in carried_shapes(loop) if shape]
+    for rank in range(min(map(len, arrays), default=0), -1, -1):
+        if _is_rank(loop, arrays, rank):
+            return rank
+    return None
 
 
-def _length(node: Node) -> int:
-    axes = node.attr("axes") if node.op == "reduce" else (node.attr("axis"),)
-    return prod(node.operands[0].shape[k] for k in axes)
-
-
-def _elementwise_carries(loop: Node) -> bool:
-    first = 1 if loop.op == "loop" else 0
-    body: Graph = loop.attr("body")
-    count = loop.attr("carries")
-    carries = body.inputs[first : first + count]
-    shapes = {c.shape for c in carries if c.shape}
-    if len(shapes) > 1:
+def _is_rank(loop: Node, arrays: list[tuple[int, ...]], rank: int) -> bool:
+    if any(shape[:rank] != arrays[0][:rank] or prod(shape[rank:]) > SMALL for shape in arrays):
         return False
-    pairs = [(result, carries) for result in body.results[:count]]
+    if sum(prod(shape[rank:]) for shape in arrays) > MOST:
+        return False
+    prefix = arrays[0][:rank] if arrays else ()
+    states = [ELEMENT if shape or not rank else UNIFORM for shape in carried_shapes(loop)]
+    return _holds(loop, states, [FREE] * (len(loop.operands) - len(states) - (loop.op == "loop")), prefix)
+
+
+def _holds(loop: Node, carries: list[str], captures: list[str], prefix: tuple[int, ...]) -> bool:
+    """Whether a loop with carries and captures of these states leaves its carries in them."""
+    inputs = [*([UNIFORM] if loop.op == "loop" else []), *carries, *captures]
+    after = _states(loop.attr("body"), inputs, prefix)
+    if after is None or any(_order(a) > _order(c) for a, c in zip(after, carries)):
+        return False
     if loop.op == "while":
-        test: Graph = loop.attr("test")
-        pairs.append((test.results[0], test.inputs[:count]))
-    return all(_reads_own(result, params) for result, params in pairs)
-
-
-def _reads_own(result: Node, params: tuple[Node, ...]) -> bool:
-    """Whether an element of `result` depends on arrays among `params` at its own index only."""
-    reached = accesses(result, frozenset(params))
-    for param in params:
-        paths = {identity(result)} if param is result else reached.get(param, set())
-        if param.shape and any(path != identity(result) or param.shape != result.shape for path in paths):
-            return False
+        test = _states(loop.attr("test"), inputs, prefix)
+        return test is not None and (test[0] != ELEMENT or not prefix)
     return True
+
+
+def _order(state: str) -> int:
+    return (FREE, UNIFORM, ELEMENT).index(state)
+
+
+def _states(graph: Graph, inputs: list[str], prefix: tuple[int, ...]) -> list[str] | None:
+    """The states of a graph's results, or None when it leaves the element."""
+    states = dict(zip(graph.inputs, inputs))
+    for node in topological(graph.results):
+        if node in states:
+            continue
+        state = _state(node, states, prefix)
+        if state is None:
+            return None
+        states[node] = state
+    return [states[result] for result in graph.results]
+
+
+def _state(node: Node, states: dict[Node, str], prefix: tuple[int, ...]) -> str | None:
+    worst = max((states[o] for o in node.operands), key=_order, default=FREE)
+    if node.op in _HEAVY or (node.op in ("reduce", "argreduce") and _reduced(node) > SMALL):
+        return None
+    if node.op in ("loop", "while"):
+        return _nested(node, states, worst, prefix)
+    if node.op == "cond":
+        return _branches(node, states, worst, prefix)
+    if worst != ELEMENT or node.op == "item":
+        return worst
+    if node.shape[: len(prefix)] != prefix:
+        return None
+    return ELEMENT if all(_keeps(node, o, len(prefix), prefix) for o in node.operands if states[o] == ELEMENT) else None
+
+
+def _reduced(node: Node) -> int:
+    return prod(node.operands[0].shape[a] for a in _axes(node))
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    return node.attr("axes") if node.op == "reduce" else (node.attr("axis"),)
+
+
+def _nested(node: Node, states: dict[Node, str], worst: str, prefix: tuple[int, ...]) -> str | None:
+    """A loop in the body: it must stay within its own element, and that element within ours."""
+    rank = element_rank(node)
+    if rank is None:
+        return None
+    if worst != ELEMENT:
+        return worst
+    count = [] if node.op == "while" else [states[node.operands[0]]]
+    if ELEMENT in count and prefix:
+        return None
+    start = len(count)
+    carries = node.attr("carries")
+    held = [ELEMENT if shape or not prefix else UNIFORM for shape in carried_shapes(node)]
+    if any(shape[: len(prefix)] != prefix for shape in carried_shapes(node) if shape):
+        return None
+    if any(_order(states[o]) > _order(h) for o, h in zip(node.operands[start : start + carries], held)):
+        return None
+    return ELEMENT if _holds(node, held, [states[o] for o in node.operands[start + carries :]], prefix) else None
+
+
+def _branches(node: Node, states: dict[Node, str], worst: str, prefix: tuple[int, ...]) -> str | None:
+    if states[node.operands[0]] == ELEMENT and prefix:
+        return None
+    inputs = [states[o] for o in node.operands[1:]]
+    for name in ("then", "otherwise"):
+        if _states(node.attr(name), inputs, prefix) is None:
+            return None
+    return worst
+
+
+def _keeps(node: Node, operand: Node, rank: int, prefix: tuple[int, ...]) -> bool:
+    """Whether each element of `node` asks its operand only for elements with the same leading `rank` indices."""
+    if is_elementwise(node.op):
+        return True
+    if operand.shape[:rank] != prefix:
+        return False
+    if node.op in ("reduce", "argreduce"):
+        return all(axis >= rank for axis in _axes(node))
+    if node.op == "broadcast":
+        return not rank or len(node.shape) == len(operand.shape)
+    if node.op == "reshape":
+        return True
+    if node.op == "transpose":
+        return node.attr("axes")[:rank] == tuple(range(rank))
+    if node.op == "concat":
+        return node.attr("axis") >= rank
+    if node.op == "gather":
+        return operand is not node.operands[0]
+    return node.op in _STILL and all(_STILL[node.op](node, axis) for axis in range(rank))
+
+
+def _whole(node: Node, axis: int) -> bool:
+    region = node.operands[-1] if node.op == "update" else node
+    of = node.operands[0]
+    return node.attr("starts")[axis] == 0 and node.attr("steps")[axis] == 1 and region.shape[axis] == of.shape[axis]
+
+
+_STILL = {
+    "slice": _whole,
+    "update": _whole,
+    "shift": lambda node, axis: node.attr("offsets")[axis] == 0,
+    "pad": lambda node, axis: node.attr("before")[axis] == node.attr("after")[axis] == 0,
+}

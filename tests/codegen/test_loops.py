@@ -631,3 +631,53 @@ def test_sizes_are_arguments_and_not_text(make_region):
 def test_lowering_the_same_region_twice_gives_equal_kernels():
     region = interior(9, 9)
     assert text(region) == text(region)
+
+
+# --- items that carry a short row
+
+
+def lorenz(y):
+    a, b, c = (indexing.getitem(y, (..., j)) for j in range(3))
+    rates = [
+        builder.apply("subtract", b, a),
+        builder.apply("subtract", builder.apply("multiply", a, c), b),
+        builder.apply("subtract", builder.apply("multiply", a, b), c),
+    ]
+    return builder.apply("add", y, builder.apply("multiply", shape.stack(rates, -1), 0.01))
+
+
+def lorenz_region(n):
+    x = array((n, 3))
+    (y,), _ = control.loop(6, [x], lambda k, c: ([lorenz(c[0])], []))
+    return Region((y,), (x,), (), (n,), (3,))
+
+
+def test_a_small_system_is_carried_in_values():
+    a = values((4, 3))
+    want = a
+    for _ in range(6):
+        p, q, r = want.T
+        want = want + np.stack([q - p, p * r - q, p * q - r], -1) * 0.01
+    (out,) = run(lorenz_region(4), (a,))
+    np.testing.assert_array_equal(out, want)
+    (loop,) = [s for s in lower(lorenz_region(4)).kernel.body if isinstance(s, Loop)]
+    assert len(loop.carried) == 3
+    assert text(lorenz_region(4)) == text(lorenz_region(500))
+
+
+def test_an_adaptive_step_of_one_small_system():
+    x = array((3,))
+    a = np.array([0.1, 0.2, 0.05])
+    carries, trips, still = control.while_loop(
+        lambda c: builder.apply("less", reduce.max(c[0]), 1.0),
+        lambda c: [builder.apply("multiply", c[0], builder.apply("add", 1.0, c[1])), reduce.sum(c[0])],
+        [x, builder.constant(0.5, float64)],
+        50,
+    )
+    want, s, n = a, 0.5, 0
+    while want.max() < 1.0:
+        want, s, n = want * (1.0 + s), want[0] + want[1] + want[2], n + 1
+    (out,) = run(Region((carries[0],), (x,), (), (), (3,)), (a,))
+    np.testing.assert_array_equal(out, want)
+    check(trips, (x,), (a,), np.int64(n))
+    check(still, (x,), (a,), np.bool_(False))
