@@ -14,7 +14,7 @@ from gla.device.cuda import nvrtc
 from gla.device.cuda.cublas import Cublas, workspace_bytes
 from gla.device.cuda.driver import Driver, open_driver, thread
 from gla.device.cuda.errors import driver_error
-from gla.device.cuda.graph import NON_BLOCKING, CudaExecutable, CudaGraph, Graphs, Setting
+from gla.device.cuda.graph import NON_BLOCKING, CudaExecutable, CudaGraph, Graphs
 from gla.device.cuda.memory import Memory
 from gla.errors import DeviceError
 
@@ -73,7 +73,7 @@ class CudaDevice(Device):
 
     def copy(self, target: int, source: int, nbytes: int, stream: Handle) -> None:
         if nbytes:
-            self.driver.call("cuMemcpyDtoDAsync", target, source, nbytes, stream)
+            self.driver.call("cuMemcpyAsync", target, source, nbytes, stream)  # either end may be pinned host memory
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Handle) -> None:
         if nbytes:
@@ -166,7 +166,8 @@ class CudaDevice(Device):
         return self._graphs.create()
 
     def destroy_graph(self, graph: CudaGraph) -> None:
-        self.driver.unsafe("cuGraphDestroy", graph.handle)
+        """At once, or with the last executable made of it: setting an executable's nodes needs the graph that they are of."""
+        self._graphs.let_go(graph)
 
     def add_kernel(
         self, graph: CudaGraph, after: Sequence[GraphNode], function: Handle, geometry: Geometry, parameters: Parameters
@@ -185,19 +186,16 @@ class CudaDevice(Device):
         return self._graphs.add_matmul(graph, after, call, a, b, c, workspace)
 
     def instantiate(self, graph: CudaGraph) -> CudaExecutable:
-        return CudaExecutable(
-            self.driver.unsafe("cuGraphInstantiate", graph.handle, 0, detail=f"a graph of {len(graph.known)} nodes")
-        )
+        return self._graphs.instantiate(graph)
 
     def destroy_executable(self, executable: CudaExecutable) -> None:
         self.driver.unsafe("cuGraphExecDestroy", executable.handle)
+        self._graphs.let_go(executable.graph)
 
     def set_kernel(
         self, executable: CudaExecutable, node: GraphNode, function: Handle, geometry: Geometry, parameters: Parameters
     ) -> None:
-        setting = executable.settings.get(id(node))
-        if setting is None:
-            setting = executable.settings[id(node)] = Setting(self.driver.table.types.CUDA_KERNEL_NODE_PARAMS(), node)
+        setting = executable.settings.get(id(node)) or self._graphs.setting(executable, node)
         setting.fill(function, geometry, parameters)
         driver = self.driver
         if thread.current is not driver:

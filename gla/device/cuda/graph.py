@@ -15,19 +15,20 @@ from gla.device.base import Geometry, GraphNode, Matmul, Parameters
 from gla.device.cuda.cublas import Cublas, describe
 from gla.device.cuda.driver import Driver
 from gla.device.cuda.errors import driver_error
-from gla.errors import DeviceError, GlaError
+from gla.errors import DeviceError, GlaError, GraphError
 
 ATTEMPTS = 3
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 
 
 class CudaGraph:
-    """A CUgraph and the addresses of the nodes that are known to be in it."""
+    """A CUgraph, the addresses of the nodes that are known to be in it, and how many hold it: its owner and its executables."""
 
-    __slots__ = ("handle", "known")
+    __slots__ = ("handle", "holders", "known")
 
     def __init__(self, handle: Any) -> None:
         self.handle = handle
+        self.holders = 1
         self.known: set[int] = set()
 
 
@@ -35,10 +36,10 @@ class CudaExecutable:
     """A CUgraphExec, and per node that was set anew the driver's parameter struct, used again and again. Setting parameters
     of one executable from two threads at once is the caller's to exclude."""
 
-    __slots__ = ("handle", "settings")
+    __slots__ = ("graph", "handle", "settings")
 
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
+    def __init__(self, handle: Any, graph: CudaGraph) -> None:
+        self.handle, self.graph = handle, graph
         self.settings: dict[int, Setting] = {}
 
 
@@ -72,6 +73,7 @@ class Graphs:
 
     def __init__(self, driver: Driver, library: Callable[[], Cublas], lock: threading.Lock, workspace: int) -> None:
         self.driver, self._library, self._lock, self._workspace = driver, library, lock, workspace
+        self._holding = threading.Lock()
         self._stream: Any = None
         self._warm: set[tuple[object, ...]] = set()
         self._types = driver.table.types
@@ -79,9 +81,23 @@ class Graphs:
     def create(self) -> CudaGraph:
         return CudaGraph(self.driver.call("cuGraphCreate", 0))
 
+    def instantiate(self, graph: CudaGraph) -> CudaExecutable:
+        handle = self.driver.unsafe("cuGraphInstantiate", graph.handle, 0, detail=f"a graph of {len(graph.known)} nodes")
+        with self._holding:
+            graph.holders += 1
+        return CudaExecutable(handle, graph)
+
+    def let_go(self, graph: CudaGraph) -> None:
+        """One holder less; the last one destroys the graph."""
+        with self._holding:
+            graph.holders -= 1
+            last = graph.holders == 0
+        if last:
+            self.driver.unsafe("cuGraphDestroy", graph.handle)
+
     def add(self, kind: str, call: str, graph: CudaGraph, after: Sequence[GraphNode], *args: Any) -> GraphNode:
         """A node of one driver handle, by the driver function `call`."""
-        before = dependencies(after)
+        before = dependencies(graph, after)
         handle = self.driver.call(call, graph.handle, before, len(before), *args)
         graph.known.add(int(handle))
         return GraphNode(kind, (handle,))
@@ -98,6 +114,13 @@ class Graphs:
             return self.add("copy", "cuGraphAddEmptyNode", graph, after)
         params = self.copy_params(target, source, nbytes)
         return self.add("copy", "cuGraphAddMemcpyNode", graph, after, params, self.driver.context)
+
+    def setting(self, executable: CudaExecutable, node: GraphNode) -> Setting:
+        """A new struct for a kernel node of the executable."""
+        if int(node.handles[0]) not in executable.graph.known:
+            raise GraphError("GLA0921", "the node belongs to another graph than the executable was made of")
+        setting = executable.settings[id(node)] = Setting(self._types.CUDA_KERNEL_NODE_PARAMS(), node)
+        return setting
 
     def copy_params(self, target: int, source: int, nbytes: int) -> Any:
         """A copy of one row. The memory type is left to the driver, so that either end may be pinned host memory."""
@@ -132,7 +155,9 @@ class Graphs:
             if key not in self._warm:
                 self._warm_up(library, call, a, b, c)
                 self._warm.add(key)
-            nodes, last = self._captured(graph, dependencies(after), lambda: library.matmul(call, a, b, c), describe(call))
+            nodes, last = self._captured(
+                graph, dependencies(graph, after), lambda: library.matmul(call, a, b, c), describe(call)
+            )
         return GraphNode("library", nodes, describe(call), {"exit": last})
 
     def _warm_up(self, library: Cublas, call: Matmul, a: int, b: int, c: int) -> None:
@@ -208,7 +233,11 @@ class Graphs:
                 self.driver.call("cuGraphDestroyNode", node)
 
 
-def dependencies(after: Sequence[GraphNode]) -> list[Any]:
-    """The driver's nodes to wait for, each once (the driver refuses a node twice)."""
-    handles = [handle for node in after for handle in node.details.get("exit", node.handles)]
-    return list({int(handle): handle for handle in handles}.values()) if len(handles) > 1 else handles
+def dependencies(graph: CudaGraph, after: Sequence[GraphNode]) -> list[Any]:
+    """The driver's nodes to wait for, each once (the driver refuses a node twice). GraphError for one of another graph."""
+    handles = {int(handle): handle for node in after for handle in node.details.get("exit", node.handles)}
+    if not handles.keys() <= graph.known:
+        raise GraphError(
+            "GLA0905", "a node to depend on is of another graph", help="depend on nodes that were added to this graph"
+        )
+    return list(handles.values())
