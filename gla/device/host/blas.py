@@ -20,7 +20,7 @@ def _view(call: Matmul, address: int, rows: int, columns: int, row: int, batch: 
     strides = (batch * size, size, row * size) if transposed else (batch * size, row * size, size)
     last = (call.batch - 1) * batch + ((columns - 1) * row + rows - 1 if transposed else (rows - 1) * row + columns - 1)
     memory = (ctypes.c_char * ((last + 1) * size)).from_address(address)
-    array = np.ndarray((call.batch, rows, columns), call.dtype.numpy, memory, 0, strides)
+    array = np.ndarray((call.batch, rows, columns), call.dtype.numpy, memoryview(memory), 0, strides)
     return array[0] if call.batch == 1 else array
 
 
