@@ -11,11 +11,18 @@ from collections.abc import Callable
 from gla.config import Options
 from gla.ir.graph import Graph
 from gla.ir.verify import verify
+from gla.passes.products import expand_products
+from gla.passes.reductions import split_reductions
+from gla.passes.scatter import gather_scatters
 
 Pass = Callable[[Graph], Graph]
 
 OPTIMISING: tuple[tuple[str, Pass], ...] = ()
-REQUIRED: tuple[tuple[str, Pass], ...] = ()
+REQUIRED: tuple[tuple[str, Pass], ...] = (
+    ("scatter", gather_scatters),
+    ("products", expand_products),
+    ("reductions", split_reductions),
+)
 
 
 def passes(options: Options) -> tuple[tuple[str, Pass], ...]:
