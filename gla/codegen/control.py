@@ -11,7 +11,7 @@ from typing import Any
 
 from gla.codegen.affine import Index, fixed
 from gla.codegen.context import Carried, Env, Lowering, Steps, flat, read_carried
-from gla.codegen.kernel import Loop, Value
+from gla.codegen.kernel import Loop, Statement, Value
 from gla.dtypes import int64, integer_range
 from gla.errors import InternalError
 from gla.ir.graph import Graph
@@ -58,7 +58,8 @@ def loop(low: Lowering, node: Node, index: Index, env: Env) -> Steps:
         inits = yield from state.ask(state.inits, env)
         count = yield from _count(low, node, env)
         counter, carried = s.value(low.index_dtype, level + 1), _like(low, inits, level + 1)
-        guard, until = (), None
+        guard: tuple[Statement, ...] = ()
+        until = None
         if node.op == "while":
             s.push("loop")
             until = yield from state.test(low.env((node, index, env, "test"), level + 1), carried)

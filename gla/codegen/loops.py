@@ -176,15 +176,25 @@ def _team(low: Lowering, item: Value, body: tuple[Statement, ...]) -> tuple[int,
     counters = {s.index for s in found}
     along = across = 0
     for address in low.reads:
-        bases = {_base(atom) for atom, c in address.terms if c == ONE}
-        along += not counters.isdisjoint(bases)
-        across += item in bases
+        bases = _bases(address)
+        if item in bases and not counters.isdisjoint(bases):  # what all items share does not count
+            fastest = {_fastest(atom) for atom, c in address.terms if c == ONE}
+            along += not counters.isdisjoint(fastest)
+            across += item in fastest
     if across > along and not mapped:
         return (32 if narrowest >= MAX_TEAM else 8), True
     return min(MAX_TEAM, narrowest), False
 
 
-def _base(atom: Value | Split) -> Value | None:
+def _bases(form: Affine) -> set[Value]:
+    """The values that an index is made of."""
+    out: set[Value] = set()
+    for atom, _ in form.terms:
+        out |= _bases(atom.of) if isinstance(atom, Split) else {atom}
+    return out
+
+
+def _fastest(atom: Value | Split) -> Value | None:
     """The counter that the fastest part of an index comes from."""
     while isinstance(atom, Split):
         if atom.kind == "div" or not atom.of.terms:

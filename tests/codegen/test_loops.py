@@ -310,6 +310,11 @@ def test_columns_reduce_with_items_side_by_side():
     assert "idiv" not in repr(kernel)
 
 
+def test_what_all_items_read_does_not_decide_how_a_team_lies():
+    assert lower(columns(50, 6)).kernel.across
+    assert not lower(rows(50, 60)).kernel.across
+
+
 def test_a_full_sum_is_one_item_and_one_team():
     x = array((30, 20))
     a = values((30, 20))
