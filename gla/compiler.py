@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gla.passes.pipeline import optimise
-
 from gla.codegen.arguments import InputPointer, LoweredKernel, Number, OutputPointer, RuntimeScalar
 from gla.codegen.kernel import Kernel
 from gla.codegen.loops import lower
 from gla.config import Options, environment
 from gla.device.base import Geometry, Parameters
 from gla.ir.graph import Graph
-from gla.ir.node import Node, topological
+from gla.ir.node import Node
+from gla.passes.pipeline import run as optimise
 from gla.plan.planner import plan as make_plan
-from gla.plan.steps import KernelStep, LoopStep, MatmulStep, Plan, Region, Step
+from gla.plan.steps import KernelStep, LoopStep, MatmulStep, Plan, Step
 from gla.runtime.executable import Executable
 from gla.runtime.machine import Machine
 from gla.runtime.program import KernelCall, Program
@@ -86,18 +85,7 @@ def uses_library(steps: tuple[Step, ...]) -> bool:
 
 
 def lower_step(step: KernelStep) -> LoweredKernel:
-    return lower(step.region, kernel_name(step.region))
-
-
-def kernel_name(region: Region) -> str:
-    """Names the operations that end the region, as they are written: equal structure has an equal name, sizes do not matter."""
-    stop = set(region.inputs) | set(region.scalars)
-    inside = [node.op for node in topological(region.outputs, stop) if node not in stop and node.op not in _QUIET]
-    counts = dict.fromkeys(reversed(inside))
-    return "gla_" + ("_".join(list(counts)[:3][::-1]) or "copy")
-
-
-_QUIET = {"constant", "broadcast", "reshape", "iota", "input", "item", "cast"}
+    return lower(step.region)
 
 
 def print_kernel(kernel: Kernel, kind: str) -> str:
@@ -112,11 +100,12 @@ def print_kernel(kernel: Kernel, kind: str) -> str:
 
 
 def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:
+    """How the kernel is spread over the device."""
     if machine.kind == "cuda":
         from gla.codegen.cuda_geometry import geometry
-
-        return geometry(low.kernel, low.items, machine.properties)
-    return Geometry(items=low.items)
+    else:
+        from gla.codegen.llvm import geometry
+    return geometry(low.kernel, low.items, machine.properties)
 
 
 Slots = tuple[tuple[int, int], ...]

@@ -149,24 +149,26 @@ def parameters_of(node: KernelNode, place: Place) -> Parameters:
 class Binding:
     """All graphs of a program at one tuple of boundary addresses. `single`: the only graph, when no loop is driven from the host."""
 
-    __slots__ = ("addresses", "device", "flag", "instances", "packed", "segments", "single")
+    __slots__ = ("addresses", "device", "flag", "instances", "packed", "segments", "single", "words")
 
     def __init__(self, gate: Gate, segments: tuple[Segment, ...], place: Place, packed: bytes, use: LastUse) -> None:
-        self.device, self.segments, self.addresses, self.packed = gate.device, segments, place.addresses, packed
+        self.device, self.segments, self.addresses = gate.device, segments, place.addresses
+        self.packed, self.words = packed, place.words
         self.instances = {id(piece): Instance(gate, piece, place, use) for piece in dict.fromkeys(_pieces(segments))}
         alone = len(segments) == 1 and isinstance(segments[0], Piece)
         self.single: Handle = self.instances[id(segments[0])].handle if alone else None
         self.flag = np.zeros(1, np.uint8)
 
-    def retarget(self, addresses: list[int], changed: Sequence[int]) -> int:
-        self.addresses = addresses
-        return sum(instance.retarget(addresses, changed) for instance in self.instances.values())
+    def retarget(self, moved: dict[int, int]) -> int:
+        """Let the buffers in `moved` stand at new addresses. Returns how many nodes were set."""
+        for buffer, address in moved.items():
+            self.addresses[buffer] = address
+        return sum(instance.retarget(self.addresses, moved) for instance in self.instances.values())
 
     def set_words(self, words: Words, packed: bytes) -> int:
         """Take new scalars; only the kernels that take one that changed are set."""
-        old = np.frombuffer(self.packed, np.uint64)
-        changed = np.flatnonzero(old != words).tolist()
-        self.packed = packed
+        changed = [k for k, (new, old) in enumerate(zip(words, self.words)) if new != old]
+        self.packed, self.words = packed, words
         return sum(instance.set_words(words, changed) for instance in self.instances.values())
 
     def launch(self, stream: Stream) -> int:

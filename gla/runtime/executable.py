@@ -20,7 +20,7 @@ from gla.errors import InternalError
 from gla.runtime.binding import Binding, Place, launch_nodes
 from gla.runtime.memory.block import Storage, acquire
 from gla.runtime.memory.lease import LastUse, Lease
-from gla.runtime.memory.pool import size_class
+from gla.runtime.memory.pool import Pool
 from gla.runtime.program import MatmulNode, Piece, Program, Repeat, Segment
 from gla.runtime.scalars import Packer, words_of
 from gla.runtime.stream import Stream, current_or
@@ -49,12 +49,12 @@ class Layout:
 
     __slots__ = ("arena_bytes", "buffers", "input_bytes", "outputs", "packer", "written")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, pool: Pool) -> None:
         plan = program.plan
         workspace = -(-plan.arena_bytes // ALIGNMENT) * ALIGNMENT
         self.buffers = (*((b.kind, b.index, b.offset) for b in plan.buffers), ("temporary", -1, workspace))
         self.input_bytes = tuple(plan.buffers[b].nbytes for b in plan.inputs)
-        self.outputs = tuple((plan.buffers[b].nbytes, size_class(plan.buffers[b].nbytes)) for b in plan.outputs)
+        self.outputs = tuple((pool.bin(plan.buffers[b].nbytes), plan.buffers[b].nbytes) for b in plan.outputs)
         written = {plan.buffers[b].index for b, _ in plan.writes}
         self.written = tuple(k in written for k in range(len(plan.inputs)))
         self.arena_bytes = workspace + program.workspace_bytes
@@ -83,32 +83,22 @@ class Executable:
     """Runs `program` on `machine`. Safe to use from several threads and streams: runs of one executable follow each other."""
 
     __slots__ = (
-        "__weakref__",
-        "_arena",
-        "_bindings",
-        "_lease",
-        "_library",
-        "_lock",
-        "_pack",
-        "_places",
-        "_segments",
-        "_use",
-        "layout",
-        "machine",
-        "program",
-        "stats",
+        "__weakref__", "_arena", "_bindings", "_buffers_at", "_lease", "_library", "_lock", "_outputs", "_pack", "_segments",
+        "_use", "_written", "layout", "machine", "program", "stats",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
-        self.layout = Layout(program)
+        self.layout = Layout(program, machine.pool)
         self.stats = Stats()
         self._segments = program.segments()
-        self._places = self.layout.boundary()
-        self._library = _library_places(self._segments, self._places)
+        places = self.layout.boundary()
+        self._library = _library_places(self._segments, places)
+        self._buffers_at = [[b for b, place in enumerate(places) if place == k] for k in range(max(places, default=-1) + 1)]
         self._bindings: OrderedDict[tuple[int, ...], Binding] = OrderedDict()
         self._arena: Storage | None = None
         self._lease: Lease | None = None
+        self._outputs, self._written = self.layout.outputs, self.layout.written
         self._use = LastUse()
         self._lock = threading.Lock()
         self._pack = self.layout.packer.pack if program.plan.scalars else None
@@ -144,13 +134,14 @@ class Executable:
             if use.stream is not stream:
                 use.launch(stream)
             boundary = []
-            for storage, written in zip(inputs, self.layout.written, strict=True):
+            for storage, written in zip(inputs, self._written, strict=True):
                 if storage.block.home is not stream:
                     acquire(storage.block, stream, written)
                 boundary.append(storage.address)
-            allocate = machine.pool.allocate
-            outputs = [allocate(nbytes, stream, size) for nbytes, size in self.layout.outputs]
-            for storage in outputs:
+            outputs = []
+            for bin, nbytes in self._outputs:
+                storage = bin.take(nbytes, stream)
+                outputs.append(storage)
                 boundary.append(storage.address)
             key = tuple(boundary)
             stats = self.stats
@@ -186,20 +177,19 @@ class Executable:
             self._take_arena(stream)
         if not self._segments:
             return Binding(self.machine.gate, (), Place([], words), packed, self._use)
-        place = self._place(key, packed)
         if len(bindings) >= BINDINGS:
             old_key, binding = bindings.popitem(last=False)
-            changed = [place for place, (new, old) in enumerate(zip(key, old_key)) if new != old]
+            changed = [k for k, (new, old) in enumerate(zip(key, old_key)) if new != old]
             if self._library.isdisjoint(changed):
-                moved = [buffer for buffer, place in enumerate(self._places) if place in changed]
-                stats.updates += binding.retarget(place.addresses, moved) + binding.set_words(words, packed)
+                moved = {buffer: key[k] for k in changed for buffer in self._buffers_at[k]}
+                stats.updates += binding.retarget(moved) + binding.set_words(words, packed)
                 bindings[key] = binding
                 return binding
             if stats.instantiations >= REBUILDS and len(self._segments) == 1 and isinstance(self._segments[0], Piece):
                 bindings[old_key] = binding
                 return None
             binding.end()
-        binding = Binding(self.machine.gate, self._segments, place, packed, self._use)
+        binding = Binding(self.machine.gate, self._segments, self._place(key, packed), packed, self._use)
         stats.instantiations += len(binding.instances)
         bindings[key] = binding
         return binding

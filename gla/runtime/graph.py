@@ -87,15 +87,15 @@ def record(machine: Machine, program: Program, inputs: Sequence[Storage], scalar
     check_inputs(program, inputs)
     for storage in inputs:
         storage.check()
-    made, layout, stream = Record(), Layout(program), machine.current_stream()
+    made, layout, stream = Record(), Layout(program, machine.pool), machine.current_stream()
     made.nodes = list(program.piece().nodes)
     arena = machine.pool.allocate(layout.arena_bytes if made.nodes else 0, stream)
-    made.outputs = [machine.pool.allocate(nbytes, stream, size) for nbytes, size in layout.outputs]
+    made.outputs = [bin.take(nbytes, stream) for bin, nbytes in layout.outputs]
     boundary = [*inputs, *made.outputs]
     made.addresses = layout.addresses(arena.address, [storage.address for storage in boundary])
     places = layout.boundary()
     made.owners = [arena.block if place < 0 else boundary[place].block for place in places]
-    made.words = words_of(layout.packer.pack(*scalars)).tolist()
+    made.words = list(words_of(layout.packer.pack(*scalars)))
     return made
 
 
@@ -128,7 +128,7 @@ class Graph:
             first = tuple(dict.fromkeys(self.number_of(node) for node in after))
             lease = Lease(self.machine.gate, added.blocks())
             for storage in added.outputs:
-                storage.block.unready, storage.block.home = self.launched, None
+                storage.block.details().unready = self.launched
             self._leases.append(lease)
             ends = self._record.append(added, first)
             self.outputs = added.outputs

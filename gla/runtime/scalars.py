@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,11 @@ class Packer:
         return error
 
 
-def words_of(packed: bytes) -> np.ndarray:
+def words_of(packed: bytes) -> tuple[int, ...]:
     """The packed scalars as unsigned words."""
-    return np.frombuffer(packed, np.uint64)
+    return _words(len(packed) // 8).unpack(packed)
+
+
+@cache
+def _words(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}Q")

@@ -1,106 +1,133 @@
 """Blocks of device memory, and `Storage`, the part of a block that an array stands on.
 
-`Block.home` is the short way: the stream that alone has used the block so far. While a launch comes from that stream there
-is nothing to order. It is None as soon as there is more to look at (another stream, a lease, an explicit free, a capture's
-output before its first launch); `acquire` then does the ordering.
+`Block.home` is the short way: the stream that alone has used the block so far. While work comes from that stream there is
+nothing to order, and the block has no `Detail`. Anything more (another stream, a lease, an explicit free, foreign memory, a
+graph's output before the first launch) is written in the detail, `home` is None, and `acquire` does the ordering.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gla.errors import CaptureError, DeviceError
 
 if TYPE_CHECKING:
-    from gla.runtime.memory.gate import Gate
     from gla.runtime.memory.lease import LastUse
-    from gla.runtime.memory.pool import Chunk
     from gla.runtime.stream import Stream
 
-_ordering = threading.Lock()
+_ordering = threading.RLock()
 
 
-class Block:
-    """Device memory with one life: handed out once, let go of exactly once, through the gate.
+class Detail:
+    """What the short way does not know. `writer`, `readers`: streams to wait for; `lessees`: the records of graphs that
+    hold the block; `leases` counts holders; `unready`: the record of the graph that has not filled the block yet."""
 
-    `chunk`: the pool's memory under it, None for foreign memory, whose `owner` is kept alive instead and dropped after the
-    last use. `put_back(block)` is what the gate does with it. `leases` counts executables and graphs that hold it.
-    """
+    __slots__ = ("freed", "leases", "lessees", "owner", "readers", "released", "unready", "writer")
 
-    __slots__ = (
-        "__weakref__",
-        "address",
-        "chunk",
-        "freed",
-        "gate",
-        "home",
-        "leases",
-        "lessees",
-        "nbytes",
-        "owner",
-        "put_back",
-        "readers",
-        "released",
-        "unready",
-        "writer",
-    )  # fmt: skip
-
-    def __init__(
-        self, gate: Gate, put_back: Callable[[Block], None], address: int, nbytes: int, stream: Stream | None, *,
-        chunk: Chunk | None = None, owner: Any = None,
-    ) -> None:  # fmt: skip
-        self.gate, self.put_back, self.chunk, self.owner = gate, put_back, chunk, owner
-        self.address, self.nbytes = address, nbytes
-        self.home = self.writer = stream
-        self.readers: set[Stream] | None = None
-        self.lessees: list[LastUse] | None = None
+    def __init__(self, writer: Stream | None) -> None:
+        self.writer = writer
+        self.readers: frozenset[Stream] = frozenset()
+        self.lessees: tuple[LastUse, ...] = ()
         self.leases = 0
         self.freed = self.released = False
         self.unready: LastUse | None = None
+        self.owner: Any = None
+
+
+class Block:
+    """Device memory with one life: handed out once, let go of exactly once, through the gate."""
+
+    __slots__ = ("__weakref__", "chunk", "detail", "home")
+
+    def __init__(self, chunk: Source, home: Stream | None) -> None:
+        self.chunk, self.home = chunk, home
+        self.detail: Detail | None = None
+
+    @property
+    def address(self) -> int:
+        return self.chunk.address
+
+    @property
+    def nbytes(self) -> int:
+        return self.chunk.nbytes
+
+    @property
+    def freed(self) -> bool:
+        """Whether `free()` was called."""
+        return self.detail is not None and self.detail.freed
+
+    def details(self) -> Detail:
+        """The block's detail; from now on every use goes the long way."""
+        with _ordering:
+            if self.detail is None:
+                self.detail = Detail(self.home)
+            self.home = None
+            return self.detail
 
     def streams(self) -> set[Stream]:
         """Every stream whose work may still use the block."""
-        used = set(self.readers or ())
-        if self.writer is not None:
-            used.add(self.writer)
-        return used
+        detail = self.detail
+        used = {self.home} if detail is None else {detail.writer, *detail.readers}
+        return {stream for stream in used if stream is not None}
 
     def free(self) -> None:
         """Let go of the memory now, or when the last lease ends; further use through any array is refused."""
-        with self.gate.lock:
-            if self.freed or self.nbytes == 0:
+        gate = self.chunk.gate
+        with gate.lock:
+            detail = self.details()
+            if detail.freed or self.nbytes == 0:
                 return
-            self.freed, self.home = True, None
-            if self.leases == 0:
-                self.gate.retired.append(self)
-        self.gate.drain(16)
+            detail.freed = True
+            if detail.leases == 0:
+                gate.retired.append(self)
+        gate.drain(16)
 
     def let_go(self) -> None:
-        """By the gate, under its lock. The first call releases, any other does nothing."""
-        with self.gate.lock:
-            if self.released or self.leases:
+        """By the gate. The first call without a lease releases, any other does nothing."""
+        with self.chunk.gate.lock:
+            detail = self.details()
+            if detail.released or detail.leases:
                 return
-            self.released, self.home = True, None
-        self.put_back(self)
+            detail.released = True
+        self.chunk.give_back(self)
 
     def __del__(self) -> None:
-        if not self.released and self.nbytes:
-            self.gate.retired.append(self)
+        # Publishes and no more. `home` is set only where nothing has to be waited for: the size class's own list will do.
+        home = self.home
+        if home is not None:
+            self.chunk.retire(home)
+        elif self.detail is not None and not self.detail.released:
+            self.chunk.gate.retired.append(self)
 
     def __repr__(self) -> str:
         return f"<Block {self.address:#x} of {self.nbytes} bytes>"
 
 
+class Source(Protocol):
+    """The memory under a block: a chunk of the pool, pinned or foreign memory."""
+
+    address: int
+    nbytes: int
+
+    @property
+    def gate(self) -> Any: ...
+    def retire(self, home: Stream) -> None: ...
+    def give_back(self, block: Block) -> None: ...
+
+
 class Storage:
-    """`nbytes` bytes of `block` from `offset`: what an array stands on. Dropping the last one lets go of the block."""
+    """`nbytes` bytes of `block` from `address`: what an array stands on. Dropping the last one lets go of the block."""
 
-    __slots__ = ("__weakref__", "address", "block", "nbytes", "offset")
+    __slots__ = ("__weakref__", "address", "block", "nbytes")
 
-    def __init__(self, block: Block, offset: int, nbytes: int) -> None:
-        self.block, self.offset, self.nbytes = block, offset, nbytes
-        self.address = block.address + offset
+    def __init__(self, block: Block, address: int, nbytes: int) -> None:
+        self.block, self.address, self.nbytes = block, address, nbytes
+
+    @property
+    def offset(self) -> int:
+        """Bytes from the block's start."""
+        return self.address - self.block.address
 
     @property
     def is_freed(self) -> bool:
@@ -109,7 +136,7 @@ class Storage:
 
     def view(self, offset: int, nbytes: int) -> Storage:
         """A part of this storage, on the same block."""
-        return Storage(self.block, self.offset + offset, nbytes)
+        return Storage(self.block, self.address + offset, nbytes)
 
     def check(self) -> None:
         """Raise when the memory was freed."""
@@ -117,6 +144,7 @@ class Storage:
             raise freed_error(self.nbytes)
 
     def free(self) -> None:
+        """Give the memory back now; see Block.free."""
         self.block.free()
 
     def __repr__(self) -> str:
@@ -138,28 +166,30 @@ def acquire(block: Block, stream: Stream, write: bool) -> None:
     """
     if block.home is stream or block.nbytes == 0:
         return
-    if block.freed:
-        raise freed_error(block.nbytes)
-    if block.unready is not None:
-        if block.unready.stream is None:
-            raise CaptureError(
-                "GLA0905",
-                "the output of a graph is used before the graph's first launch",
-                help="launch an executable of the graph first: `exe = graph.instantiate(); exe()`",
-            )
-        block.unready = None
     with _ordering:
-        if block.writer is not None:
-            stream.after(block.writer)
-        for lessee in block.lessees or ():
+        detail = block.details()
+        if detail.freed:
+            raise freed_error(block.nbytes)
+        if detail.unready is not None:
+            if detail.unready.stream is None:
+                raise CaptureError(
+                    "GLA0905",
+                    "the output of a graph is used before the graph's first launch",
+                    help="launch an executable of the graph first: `exe = graph.instantiate(); exe()`",
+                )
+            detail.unready = None
+        if detail.writer is not None:
+            stream.after(detail.writer)
+        for lessee in detail.lessees:
             lessee.before(stream)
         if write:
-            for reader in block.readers or ():
+            for reader in detail.readers:
                 stream.after(reader)
-            block.readers, block.writer = None, stream
-        elif block.writer is None:
-            block.writer = stream
-        elif stream is not block.writer:
-            block.readers = block.readers or set()
-            block.readers.add(stream)
-        block.home = stream if not block.lessees and not block.readers and block.writer is stream else None
+            detail.readers, detail.writer = frozenset(), stream
+        elif detail.writer is None:
+            detail.writer = stream
+        elif stream is not detail.writer and stream not in detail.readers:
+            detail.readers |= {stream}
+        plain = not (detail.leases or detail.lessees or detail.readers or detail.owner is not None)
+        if plain and detail.writer is stream:
+            block.detail, block.home = None, stream

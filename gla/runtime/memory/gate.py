@@ -20,6 +20,7 @@ from gla.errors import GlaError
 
 if TYPE_CHECKING:
     from gla.runtime.memory.block import Block
+    from gla.runtime.memory.pool import Bin
     from gla.runtime.stream import Stream
 
 log = logging.getLogger("gla.memory")
@@ -54,9 +55,10 @@ class Gate:
         self.lock = threading.RLock()
         self._waiting: deque[_Deferred] = deque()
         self._draining = False
+        self.settle: Callable[[Bin | None, int | None], int] = lambda bin, limit: 0  # the pool's
 
-    def drain(self, limit: int | None = None) -> int:
-        """Let go of at most `limit` retired objects (all when None) and of those whose last use has passed.
+    def drain(self, limit: int | None = None, bin: Bin | None = None) -> int:
+        """Let go of at most `limit` retired objects (all when None), of as many of `bin`, and of those whose last use has passed.
 
         Returns how many were let go. With a limit it never waits: when another thread drains, it does nothing.
         """
@@ -67,7 +69,7 @@ class Gate:
                 return 0
             self._draining = True
             try:
-                return self._poll() + self._take(limit)
+                return self._poll() + self._take(limit) + self.settle(bin, limit)
             finally:
                 self._draining = False
         finally:
@@ -127,14 +129,16 @@ class Gate:
     # --- leases: counted here, so that a free and the end of the last lease cannot miss each other
     def lease(self, block: Block) -> None:
         with self.lock:
-            block.leases += 1
-            if block.leases == 1:
+            detail = block.details()
+            detail.leases += 1
+            if detail.leases == 1:
                 self.leased += block.nbytes
 
     def unlease(self, block: Block) -> None:
         with self.lock:
-            block.leases -= 1
-            if block.leases == 0:
+            detail = block.details()
+            detail.leases -= 1
+            if detail.leases == 0:
                 self.leased -= block.nbytes
-                if block.freed:
-                    block.let_go()
+                if detail.freed:
+                    self.retired.append(block)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gla.runtime.memory.block import Block
+    from gla.runtime.memory.block import Block, Detail
     from gla.runtime.memory.gate import Gate
     from gla.runtime.stream import Stream
 
@@ -56,37 +56,36 @@ class Lease:
         self.gate, self.use = gate, use
         self.blocks = tuple({id(block): block for block in blocks if block.nbytes}.values())
         self._held = True
-        for block in self.blocks:
-            gate.lease(block)
-            if use is not None:
-                with gate.lock:
-                    block.home = None
-                    block.lessees = [*(block.lessees or ()), use]
-                use.others.update(block.streams())
-                for lessee in block.lessees:
-                    if lessee.stream is not None:
-                        use.others.add(lessee.stream)
+        with gate.lock:
+            for block in self.blocks:
+                gate.lease(block)
+                if use is not None:
+                    self._enter(block.details(), use)
 
-    def let_go(self) -> None:
-        """By the gate, or by whoever ends the lease."""
+    def _enter(self, detail: Detail, use: LastUse) -> None:
+        """Everything that used the block so far comes before the holder's first launch."""
+        use.others.update(stream for stream in (detail.writer, *detail.readers) if stream is not None)
+        use.others.update(lessee.stream for lessee in detail.lessees if lessee.stream is not None)
+        detail.lessees = (*detail.lessees, use)
+
+    def release(self) -> None:
+        """End the lease. The holder's last launch becomes a plain use of the blocks, which their next use and their release wait for."""
         with self.gate.lock:
             if not self._held:
                 return
             self._held = False
             for block in self.blocks:
                 if self.use is not None:
-                    self._leave(block)
+                    self._leave(block.details(), self.use)
                 self.gate.unlease(block)
         self.blocks = ()
 
-    release = let_go
+    let_go = release
 
-    def _leave(self, block: Block) -> None:
-        """The last launch becomes a plain use of the block, which its next user and its release wait for."""
-        use = self.use
-        block.lessees = [other for other in block.lessees or () if other is not use] or None
-        if use is not None and use.stream is not None and use.stream is not block.writer:
-            block.readers = (block.readers or set()) | {use.stream}
+    def _leave(self, detail: Detail, use: LastUse) -> None:
+        detail.lessees = tuple(other for other in detail.lessees if other is not use)
+        if use.stream is not None and use.stream is not detail.writer:
+            detail.readers |= {use.stream}
 
     def __del__(self) -> None:
         if self._held and self.blocks:

@@ -1,13 +1,16 @@
 """The pool: blocks by size class over the driver's memory. Freed memory is kept and handed out again, in stream order.
 
-Size classes are powers of two in quarter steps, from 512 bytes. A chunk (one driver allocation) remembers the streams that
-used it last. It goes first to a request from the same stream, then to one that is ordered after them anyway; a request from
-another stream takes new memory before it waits. When the driver has none, everything that can be is reclaimed, once.
+Size classes are powers of two in quarter steps, from 512 bytes; each is a `Bin`. A block that only one stream has used is
+retired to its bin by its finalizer, with one append to a deque, and the next request of that stream takes it from there:
+that is all that a loop `u = f(u)` costs. Other blocks go through the gate to the bin's free list. A free chunk goes first to
+the stream that used it last, then to one that is ordered after it anyway; a request from another stream takes new memory
+before it waits. When the driver has none, everything that can be is reclaimed, once.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +24,108 @@ DRAIN = 16  # retired objects that one allocation lets go of
 
 
 class Chunk:
-    """One driver allocation. `streams`: who used it last, while it is free."""
+    """One driver allocation. `home` and `others`: the streams that used it last, while it is free."""
 
-    __slots__ = ("address", "home", "nbytes", "others")
+    __slots__ = ("address", "bin", "home", "nbytes", "others")
 
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.address, self.nbytes = address, nbytes
+    def __init__(self, address: int, bin: Bin) -> None:
+        self.address, self.nbytes, self.bin = address, bin.size, bin
         self.home: Stream | None = None
         self.others: tuple[Stream, ...] = ()
+
+    @property
+    def gate(self) -> Gate:
+        return self.bin.pool.gate
+
+    def retire(self, home: Stream) -> None:
+        """By a finalizer: no lock, no driver."""
+        self.home = home
+        self.bin.retired.append(self)
+
+    def give_back(self, block: Block) -> None:
+        """By the gate: free again, in the order of the streams that used the block."""
+        detail = block.details()
+        self.home, self.others = detail.writer, tuple(s for s in detail.readers if s is not detail.writer)
+        self.bin.pool.freed(self)
+
+
+class Bin:
+    """A size class. `retired`: chunks just let go of, still counted as in use; `free`: cached ones."""
+
+    __slots__ = ("free", "pool", "retired", "size")
+
+    def __init__(self, pool: Pool, size: int) -> None:
+        self.pool, self.size = pool, size
+        self.retired: deque[Chunk] = deque()
+        self.free: list[Chunk] = []
+
+    def take(self, nbytes: int, stream: Stream) -> Storage:
+        """Memory of this class for work of `stream`."""
+        gate = self.pool.gate
+        if self.retired and not gate.captures:
+            try:
+                chunk = self.retired.pop()
+            except IndexError:  # another thread was faster
+                return self.pool.take(self, nbytes, stream)
+            if chunk.home is stream:
+                return Storage(Block(chunk, stream), chunk.address, nbytes)
+            self.retired.append(chunk)
+        return self.pool.take(self, nbytes, stream)
+
+
+class _CarefulBin(Bin):
+    """The bin of a strict device: memory is filled with the device's poison before it is handed out."""
+
+    __slots__ = ()
+
+    def take(self, nbytes: int, stream: Stream) -> Storage:
+        storage = super().take(nbytes, stream)
+        self.pool.device.poison(storage.address, self.size)  # type: ignore[attr-defined]
+        return storage
+
+
+class _NoBin:
+    """The size class of nothing: no bytes take no memory."""
+
+    __slots__ = ("storage",)
+
+    def __init__(self, gate: Gate) -> None:
+        self.storage = Storage(Block(_Outside(gate, 0, 0, None, None), None), 0, 0)
+
+    def take(self, nbytes: int, stream: Stream) -> Storage:
+        return Storage(self.storage.block, 0, 0)
+
+
+class _Outside:
+    """Memory that is not the pool's. `end` lets go of it after its last use."""
+
+    __slots__ = ("address", "end", "gate", "nbytes", "owner")
+
+    def __init__(self, gate: Gate, address: int, nbytes: int, owner: Any, end: Callable[[], None] | None) -> None:
+        self.gate, self.address, self.nbytes, self.owner, self.end = gate, address, nbytes, owner, end
+
+    def retire(self, home: Stream) -> None:
+        self.gate.retired.append(_Last(self, (home,)))
+
+    def give_back(self, block: Block) -> None:
+        self.gate.after_use(block.streams(), self.finish)
+
+    def finish(self) -> None:
+        self.owner = None
+        if self.end is not None:
+            self.end()
+
+
+class _Last:
+    """Foreign memory whose block is gone; `streams` used it."""
+
+    __slots__ = ("source", "streams")
+
+    def __init__(self, source: _Outside, streams: tuple[Stream, ...]) -> None:
+        self.source, self.streams = source, streams
+
+    def let_go(self) -> None:
+        self.source.gate.after_use(self.streams, self.source.finish)
 
 
 def size_class(nbytes: int) -> int:
@@ -45,65 +142,57 @@ class Pool:
     def __init__(self, device: Device, gate: Gate, reclaim: Callable[[], int]) -> None:
         self.device, self.gate, self._reclaim = device, gate, reclaim
         self.in_use = self.cached = 0
-        self._free: dict[int, list[Chunk]] = {}
+        self._bins: dict[int, Bin] = {}
         self._lock = threading.Lock()
-        self._empty = Block(gate, self._forget, 0, 0, None)
+        self._nothing = _NoBin(gate)
+        self._bin_class = _CarefulBin if getattr(device, "strict", False) else Bin
+        gate.settle = self.settle
 
     @property
     def held(self) -> int:
         return self.in_use + self.cached
 
-    def allocate(self, nbytes: int, stream: Stream, size: int = 0) -> Storage:
-        """Fresh memory for work of `stream`. `size`: the size class, when the caller has it. No bytes take no memory.
+    def bin(self, nbytes: int) -> Bin | _NoBin:
+        """The size class of `nbytes`."""
+        if nbytes == 0:
+            return self._nothing
+        size = size_class(nbytes)
+        found = self._bins.get(size)
+        return found if found is not None else self._bins.setdefault(size, self._bin_class(self, size))
+
+    def allocate(self, nbytes: int, stream: Stream) -> Storage:
+        """Fresh memory for work of `stream`; no bytes take no memory.
 
         Raises OutOfMemoryError, naming the bytes asked for, held and cached, after everything was reclaimed once.
         """
-        if nbytes == 0:
-            return Storage(self._empty, 0, 0)
-        size = size or size_class(nbytes)
-        if self.gate.retired:
-            self.gate.drain(DRAIN)
-        with self._lock:
-            chunks = self._free.get(size)
-            chunk = None
-            if chunks:
-                chunk = chunks.pop() if chunks[-1].home is stream and not chunks[-1].others else _suitable(chunks, stream)
-            if chunk is not None:
-                self.cached -= size
-                self.in_use += size
-        if chunk is None:
-            chunk = self._new(size, stream)
-        return Storage(Block(self.gate, self._back, chunk.address, size, stream, chunk=chunk), 0, nbytes)
+        return self.bin(nbytes).take(nbytes, stream)
 
-    def _new(self, size: int, stream: Stream) -> Chunk:
+    def take(self, bin: Bin, nbytes: int, stream: Stream) -> Storage:
+        """The long way of Bin.take: from the cache, or from the driver."""
+        if self.gate.retired or bin.retired:
+            self.gate.drain(DRAIN, bin)
+        with self._lock:
+            chunk = _suitable(bin.free, stream)
+            if chunk is not None:
+                self.cached -= bin.size
+                self.in_use += bin.size
+        if chunk is None:
+            chunk = self._new(bin, stream)
+        chunk.others = ()
+        return Storage(Block(chunk, stream), chunk.address, nbytes)
+
+    def _new(self, bin: Bin, stream: Stream) -> Chunk:
         try:
-            address = self.device.allocate(size)
+            address = self.device.allocate(bin.size)
         except OutOfMemoryError:
             self._reclaim()
-            with self._lock:
-                chunk = self._any(size, stream)
-            if chunk is not None:
-                return chunk
             try:
-                address = self.device.allocate(size)
+                address = self.device.allocate(bin.size)
             except OutOfMemoryError as error:
-                raise self._out_of_memory(size) from error
+                raise self._out_of_memory(bin.size) from error
         with self._lock:
-            self.in_use += size
-        return Chunk(address, size)
-
-    def _any(self, size: int, stream: Stream) -> Chunk | None:
-        """A free chunk of that size from whatever stream, ordered after its users."""
-        chunks = self._free.get(size)
-        if not chunks:
-            return None
-        chunk = chunks.pop()
-        for other in (chunk.home, *chunk.others):
-            if other is not None:
-                stream.after(other)
-        self.cached -= size
-        self.in_use += size
-        return chunk
+            self.in_use += bin.size
+        return Chunk(address, bin)
 
     def _out_of_memory(self, size: int) -> OutOfMemoryError:
         free, total = self.device.memory_info()
@@ -114,40 +203,41 @@ class Pool:
             help="drop arrays that are no longer needed, work in smaller pieces, or call gla.reclaim() and try again",
         )
 
-    def _back(self, block: Block) -> None:
-        """By the gate: the block's memory is free again, in the order of the streams that used it."""
-        chunk = block.chunk
-        assert chunk is not None
-        chunk.home = block.writer
-        chunk.others = tuple(stream for stream in block.readers or () if stream is not block.writer)
+    def freed(self, chunk: Chunk) -> None:
+        """By the gate: the chunk is free."""
         with self._lock:
-            self._free.setdefault(chunk.nbytes, []).append(chunk)
+            chunk.bin.free.append(chunk)
             self.cached += chunk.nbytes
             self.in_use -= chunk.nbytes
 
-    def _forget(self, block: Block) -> None:
-        """Foreign memory: its owner is dropped after the last use."""
-        self.gate.after_use(block.streams(), _Drop(block.owner))
-        block.owner = None
+    def settle(self, bin: Bin | None, limit: int | None) -> int:
+        """By the gate: move retired chunks (of one bin, or of all) to the free lists, oldest first."""
+        done = 0
+        for entry in (bin,) if bin is not None else tuple(self._bins.values()):
+            while entry.retired and (limit is None or done < limit):
+                try:
+                    self.freed(entry.retired.popleft())
+                except IndexError:
+                    break
+                done += 1
+        return done
 
     def wrap(self, address: int, nbytes: int, owner: Any, stream: Stream) -> Storage:
         """Memory that is not the pool's; `owner` is kept alive until the last use of it has passed."""
-        return Storage(Block(self.gate, self._forget, address, nbytes, stream, owner=owner), 0, nbytes)
+        return Storage(Block(_Outside(self.gate, address, nbytes, owner, None), stream), address, nbytes)
 
     def allocate_pinned(self, nbytes: int, stream: Stream) -> Storage:
         """Host memory that the device reads and writes in place."""
-        address = self.device.allocate_pinned(nbytes)
-        return Storage(Block(self.gate, self._unpin, address, nbytes, stream), 0, nbytes)
-
-    def _unpin(self, block: Block) -> None:
-        device, address = self.device, block.address
-        self.gate.after_use(block.streams(), lambda: device.release_pinned(address))
+        address, device = self.device.allocate_pinned(nbytes), self.device
+        source = _Outside(self.gate, address, nbytes, None, lambda: device.release_pinned(address))
+        return Storage(Block(source, stream), address, nbytes)
 
     def trim(self) -> int:
         """Give cached chunks back to the driver, each after its last use. Returns bytes."""
         with self._lock:
-            chunks = [chunk for free in self._free.values() for chunk in free]
-            self._free.clear()
+            chunks = [chunk for bin in self._bins.values() for chunk in bin.free]
+            for bin in self._bins.values():
+                bin.free.clear()
             given = sum(chunk.nbytes for chunk in chunks)
             self.cached -= given
         waited: set[Stream] = set()
@@ -167,15 +257,3 @@ def _suitable(chunks: list[Chunk], stream: Stream) -> Chunk | None:
         if (chunk.home is None or stream.has_seen(chunk.home)) and all(stream.has_seen(other) for other in chunk.others):
             return chunks.pop(k)
     return None
-
-
-class _Drop:
-    """Holds an owner until it is called."""
-
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
-
-    def __call__(self) -> None:
-        self.owner = None
