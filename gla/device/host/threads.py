@@ -50,7 +50,7 @@ class Pool:
     def __init__(self, size: int) -> None:
         self.size = size
         self._busy = threading.Lock()
-        self._wake: list[threading.Semaphore] = []
+        self._wake: list[threading.Lock] = []  # held while there is nothing to do
         self._job: _Job | None = None
 
     def run(self, function: Run, slots: int, items: int) -> None:
@@ -62,8 +62,9 @@ class Pool:
             if not self._wake:
                 self._start()
             job = self._job = _Job(function, slots, items, self.size * PIECES)
-            for semaphore in self._wake:
-                semaphore.release()
+            for wake in self._wake:
+                if wake.locked():  # else it was woken for an earlier job and has not come round yet
+                    wake.release()
             job.work()
             job.done.acquire()
         finally:
@@ -72,13 +73,14 @@ class Pool:
 
     def _start(self) -> None:
         for number in range(1, self.size):
-            semaphore = threading.Semaphore(0)
-            self._wake.append(semaphore)
-            threading.Thread(target=self._serve, args=(semaphore,), name=f"gla-{number}", daemon=True).start()
+            wake = threading.Lock()
+            wake.acquire()
+            self._wake.append(wake)
+            threading.Thread(target=self._serve, args=(wake,), name=f"gla-{number}", daemon=True).start()
 
-    def _serve(self, semaphore: threading.Semaphore) -> None:
+    def _serve(self, wake: threading.Lock) -> None:
         while True:
-            semaphore.acquire()
+            wake.acquire()
             job = self._job
             if job is not None:
                 job.work()
