@@ -101,7 +101,10 @@ def test_loop_that_keeps_rows(machine: Machine) -> None:
 def test_while_loop_driven_from_the_host(machine: Machine, limit: int) -> None:
     x = array((8,))
     carries, trips, still = while_loop(
-        lambda c: reduce.any(apply("greater", c[0], 1.0)), lambda c: [apply("multiply", shape.roll(c[0], 1, 0), 0.5)], [x], limit
+        lambda c: reduce.any(apply("greater", c[0], 1.0)),
+        lambda c: [apply("multiply", shape.roll(c[0], 1, 0), 0.5)],
+        [x],
+        limit,
     )
     exe = executable(Graph((x,), (carries[0], trips, still)), machine)
     for top in (300.0, 0.5, 2.5, 9.0):
