@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import struct
 
-import handmade
 import numpy as np
 import pytest
-from handmade import Writer
 
 import gla.dtypes as dt
 from gla.codegen.kernel import Kernel
 from gla.codegen.llvm import geometry, lanes_of, print_llvm
 from gla.device.base import Parameters
 from gla.device.host import HostDevice, jit
+from tests import handmade
+from tests.handmade import Writer
 
 DEVICE = HostDevice(strict=False, threads=1)
 STREAM = DEVICE.create_stream()

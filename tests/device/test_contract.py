@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import product
 
-import handmade
 import numpy as np
 import pytest
-from bench import Bench
 
 import gla.dtypes as dt
 from gla.device.base import Matmul
 from gla.errors import DeviceError, GraphError
+from tests import handmade
+from tests.device.bench import Bench
 
 RNG = np.random.default_rng(20)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 
-import handmade
 import numpy as np
 import pytest
-from bench import Bench
 
 import gla.dtypes as dt
 from gla.device.base import Matmul
 from gla.device.host import HostDevice
 from gla.device.host.threads import Pool
 from gla.errors import CaptureError, DeviceError, GraphError, OutOfMemoryError
+from tests import handmade
+from tests.device.bench import Bench
 
 
 @pytest.fixture
