@@ -6,6 +6,7 @@ are C99's where NumPy follows them.
 
 from __future__ import annotations
 
+from gla.ir.ops.arcs import atan2
 from gla.ir.ops.exponential import exp as real_exp
 from gla.ir.ops.hyperbolic import cosh as real_cosh
 from gla.ir.ops.hyperbolic import sinh as real_sinh
@@ -13,7 +14,6 @@ from gla.ir.ops.logarithmic import log as real_log
 from gla.ir.ops.pieces import Pair, Value, constants, is_infinite, is_nan
 from gla.ir.ops.scalars import Scalars
 from gla.ir.ops.special import hypot
-from gla.ir.ops.trigonometric import atan2
 from gla.ir.ops.trigonometric import cos as real_cos
 from gla.ir.ops.trigonometric import sin as real_sin
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gla.dtypes import DType
-from gla.ir.ops import complexes, exponential, hyperbolic, integer, logarithmic, special, trigonometric
+from gla.ir.ops import arcs, complexes, exponential, hyperbolic, integer, logarithmic, special, trigonometric
 from gla.ir.ops.pieces import Value
 from gla.ir.ops.references import precise, quiet
 from gla.ir.ops.row import Elementwise
@@ -72,10 +72,10 @@ ROWS = (
     _function("sin", np.sin, trigonometric.sin, complexes.sin, doc="the sine", cost=35),
     _function("cos", np.cos, trigonometric.cos, complexes.cos, doc="the cosine", cost=35),
     _function("tan", np.tan, trigonometric.tan, complexes.tan, doc="the tangent", cost=45),
-    _function("asin", np.arcsin, trigonometric.asin, None, doc="the arc sine", cost=30, sample=(-1.0, 1.0)),
-    _function("acos", np.arccos, trigonometric.acos, None, doc="the arc cosine", cost=30, sample=(-1.0, 1.0)),
-    _function("atan", np.arctan, trigonometric.atan, None, doc="the arc tangent", cost=30),
-    _function("atan2", np.arctan2, trigonometric.atan2, None, doc="the angle of the point (b, a)", cost=40),
+    _function("asin", np.arcsin, arcs.asin, None, doc="the arc sine", cost=30, sample=(-1.0, 1.0)),
+    _function("acos", np.arccos, arcs.acos, None, doc="the arc cosine", cost=30, sample=(-1.0, 1.0)),
+    _function("atan", np.arctan, arcs.atan, None, doc="the arc tangent", cost=30),
+    _function("atan2", np.arctan2, arcs.atan2, None, doc="the angle of the point (b, a)", cost=40),
     _function("sinh", np.sinh, hyperbolic.sinh, complexes.sinh, doc="the hyperbolic sine", cost=40),
     _function("cosh", np.cosh, hyperbolic.cosh, complexes.cosh, doc="the hyperbolic cosine", cost=40),
     _function("tanh", np.tanh, hyperbolic.tanh, complexes.tanh, doc="the hyperbolic tangent", cost=40),
