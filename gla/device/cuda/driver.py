@@ -58,7 +58,7 @@ class Driver:
 
     def enter(self) -> None:
         """Make the context current for the calling thread, whatever other libraries made current since."""
-        (status,) = self.table.cuCtxSetCurrent(self.context)
+        status = self.table.cuCtxSetCurrent(self.context)[0]
         if status:
             raise driver_error(status, "cuCtxSetCurrent", self.table)
         thread.current = self
@@ -90,7 +90,7 @@ class Driver:
     def finished(self, event: Any) -> bool:
         """Whether all work before an event has run."""
         with self.relaxed():
-            (status,) = self.table.cuEventQuery(event)
+            status = self.table.cuEventQuery(event)[0]
         if status and status != self.table.types.CUresult.CUDA_ERROR_NOT_READY:
             raise driver_error(status, "cuEventQuery", self.table)
         return not status

@@ -174,10 +174,12 @@ class Graphs:
         """(new nodes, those to depend on) of what `submit` puts on the private stream, after the nodes `before`."""
         for attempt in range(ATTEMPTS):
             last, failure, invalidated = self._capture_once(graph, before, submit, what)
-            if failure is None:
-                nodes = self._between(graph, last, before)
+            if failure is None and (nodes := self._between(graph, last)):
                 graph.known.update(map(int, nodes))
                 return tuple(nodes), tuple(last)
+            failure = failure or DeviceError(
+                "GLA0560", f"{what}: the library recorded nothing", help="`gla doctor` shows its version"
+            )
             self._remove_new(graph)
             if not invalidated or attempt == ATTEMPTS - 1:
                 raise failure
@@ -204,26 +206,21 @@ class Graphs:
         invalidated = ended == types.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
         if ended:
             failure = failure or driver_error(ended, "cuStreamEndCapture", driver.table, what)
-        elif not failure and not last:
-            failure = DeviceError(
-                "GLA0560", f"{what}: the library recorded nothing", help="`gla doctor` shows driver and library versions"
-            )
         return last, failure, invalidated
 
-    def _between(self, graph: CudaGraph, last: list[Any], before: list[Any]) -> list[Any]:
+    def _between(self, graph: CudaGraph, last: list[Any]) -> list[Any]:
         """The nodes that the capture added: back from its last ones to those that were there, in no order."""
-        seen = graph.known | {int(node) for node in before}
-        found, todo = [], [node for node in last if int(node) not in seen]
+        found: dict[int, Any] = {}
+        todo = list(last)
         while todo:
             node = todo.pop()
-            if int(node) in seen:
+            if int(node) in graph.known or int(node) in found:
                 continue
-            seen.add(int(node))
-            found.append(node)
+            found[int(node)] = node
             _, _, count = self.driver.call("node_dependencies", node)
             if count:
                 todo += self.driver.call("node_dependencies", node, count)[0]
-        return found
+        return list(found.values())
 
     def _remove_new(self, graph: CudaGraph) -> None:
         """Take out what a failed capture left: every node that nobody was given."""
@@ -237,7 +234,5 @@ def dependencies(graph: CudaGraph, after: Sequence[GraphNode]) -> list[Any]:
     """The driver's nodes to wait for, each once (the driver refuses a node twice). GraphError for one of another graph."""
     handles = {int(handle): handle for node in after for handle in node.details.get("exit", node.handles)}
     if not handles.keys() <= graph.known:
-        raise GraphError(
-            "GLA0905", "a node to depend on is of another graph", help="depend on nodes that were added to this graph"
-        )
+        raise GraphError("GLA0920", "a node of another graph cannot come before one of this graph")
     return list(handles.values())
