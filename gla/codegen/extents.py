@@ -18,7 +18,6 @@ from gla.ir.types import TupleType
 from gla.plan.steps import Region
 
 SMALL = 8  # axes this short may be compiled in
-NEAR = 16  # numbers of a program this small are taken to be equal on purpose
 
 Axis = tuple[Hashable, int]  # (node, axis), ("items", axis), ("inner", axis), (("target", k), axis)
 Group = tuple[tuple[int, ...], tuple[int, ...]]
@@ -172,20 +171,21 @@ class Extents:
             found = self._keys[key] = self._new(value)
         return found
 
-    def near(self, value: int, extent: int, of: Poly, node: Node, role: Hashable) -> Poly:
-        """An integer that a program gave for an axis (a start, an offset): near either end it is shared between nodes.
+    def near(self, value: int, extent: int, of: Poly) -> Poly:
+        """An integer that a program gave for an axis (a start, an offset), shared by all that name the same place of it.
 
-        Zero is structure; on an axis that is compiled in, every number is.
+        It is counted from the end that is nearer, so that `x[1:-1]` is the same at any size. Zero is structure; on an axis
+        that is compiled in, every number is.
         """
         if value == 0:
             return ZERO
         if of.constant is not None:
             return number(value)
-        if abs(value) <= NEAR:
-            return self.symbol(value, ("near", value))
-        if abs(extent - value) <= NEAR:
-            return self.symbol(value, ("end", of, extent - value))
-        return self.symbol(value, (node, role))
+        return self.symbol(value, ("start", of, value) if 2 * value <= extent else ("end", of, extent - value))
+
+    def step(self, step: int, of: Poly) -> Poly:
+        """A step along an axis; 1 and -1 are structure."""
+        return number(step) if abs(step) == 1 or of.constant is not None else self.symbol(step, ("step", of, step))
 
     def _new(self, value: int) -> Poly:
         self.values.append(value)

@@ -7,8 +7,6 @@ Empty operands are never read. Called by `Lowering` through the table in loops.p
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from gla.codegen.affine import ONE, START, ZERO, Affine, Index, Poly, number, strides
 from gla.codegen.context import Env, Lowering, Steps, Truth
 from gla.codegen.extents import is_whole, reshape_groups
@@ -43,24 +41,13 @@ def transpose(low: Lowering, node: Node, index: Index, env: Env) -> Steps:
     return (yield node.operands[0], tuple(out), env)
 
 
-def _start(low: Lowering, owner: Node, axis: int, start: int, extent: int, node: Node) -> Poly:
-    """The start of a slice or region on an axis of `owner`, as an integer argument."""
-    return low.extents.near(start, extent, low.extents.extent(owner, axis, extent), node, ("start", axis))
-
-
-def step_poly(low: Lowering, step: int, node: Node, role: Hashable) -> Poly:
-    """A step: 1 and -1 are structure."""
-    if abs(step) == 1:
-        return number(step)
-    return low.extents.symbol(step, ("step", step) if abs(step) <= 16 else (node, role))
-
-
 def slice_(low: Lowering, node: Node, index: Index, env: Env) -> Steps:
     operand = node.operands[0]
     out = []
     for axis, (start, step, form) in enumerate(zip(node.attr("starts"), node.attr("steps"), index)):
-        stepped = form if node.shape[axis] == 1 else low.indices.scale(form, step_poly(low, step, node, ("step", axis)))
-        out.append(low.indices.shifted(stepped, _start(low, operand, axis, start, operand.shape[axis], node)))
+        of = low.extents.extent(operand, axis, operand.shape[axis])
+        stepped = form if node.shape[axis] == 1 else low.indices.scale(form, low.extents.step(step, of))
+        out.append(low.indices.shifted(stepped, low.extents.near(start, operand.shape[axis], of)))
     return (yield operand, tuple(out), env)
 
 
@@ -88,8 +75,7 @@ def _offset(low: Lowering, node: Node, axis: int, offset: int, period: int, mode
     extent = low.extents.extent(node, axis, node.shape[axis])
     if extent.constant is not None:
         return number(offset % period)
-    key: Hashable = (mode, extent, offset) if abs(offset) <= 16 else (mode, node, axis)
-    return low.extents.symbol(offset % period, key)
+    return low.extents.symbol(offset % period, (mode, extent, offset))
 
 
 def _wrap(low: Lowering, form: Affine, period: Poly) -> Affine:
@@ -111,7 +97,7 @@ def _shift_edge(low: Lowering, node: Node, axis: int, offset: int, form: Affine)
         return START
     extent = low.extents.extent(node, axis, n)
     offset = max(-n, min(n, offset))
-    by = low.extents.near(abs(offset), n, extent, node, ("offset", axis))
+    by = low.extents.near(abs(offset), n, extent)
     if offset > 0:
         moved = low.indices.shifted(form, by)
         return low.choose_index(low.below(moved, extent), moved, Affine(extent - ONE), extent)
@@ -152,7 +138,7 @@ def _shift_constant(low: Lowering, node: Node, axis: int, offset: int, form: Aff
     if abs(offset) >= n:
         return False, form
     extent = low.extents.extent(node, axis, n)
-    by = low.extents.near(abs(offset), n, extent, node, ("offset", axis))
+    by = low.extents.near(abs(offset), n, extent)
     moved = low.indices.shifted(form, by if offset > 0 else ZERO - by)
     truth = low.below(moved, extent) if offset > 0 else _not_below(low, form, by)
     return truth, low.choose_index(truth, moved, form, extent)
@@ -181,9 +167,7 @@ def pad(low: Lowering, node: Node, index: Index, env: Env) -> Steps:
         extent = low.extents.extent(operand, axis, n)
         truth: Truth = True
         if before:
-            by = low.extents.near(
-                before, node.shape[axis], low.extents.extent(node, axis, node.shape[axis]), node, ("pad", axis)
-            )
+            by = low.extents.near(before, node.shape[axis], low.extents.extent(node, axis, node.shape[axis]))
             truth = _not_below(low, form, by)
             form = low.indices.shifted(form, ZERO - by)
         if after:
@@ -251,7 +235,8 @@ def _member(low: Lowering, node: Node, axis: int, start: int, step: int, form: A
     extent, n = node.shape[axis], node.operands[1].shape[axis]
     if is_whole(start, step, n, extent):
         return True, form
-    first = _start(low, node, axis, start, extent, node)
+    of = low.extents.extent(node, axis, extent)
+    first = low.extents.near(start, extent, of)
     length = low.extents.extent(node.operands[1], axis, n)
     if n == 1:
         return _equal(low, form, first), START
@@ -262,7 +247,7 @@ def _member(low: Lowering, node: Node, axis: int, start: int, step: int, form: A
         distance = low.indices.shifted(low.indices.scale(form, number(-1)), first)
     if abs(step) != 1:
         distance = low.choose_index(truth, distance, START, None)
-        by = step_poly(low, abs(step), node, ("step", axis))
+        by = low.extents.step(abs(step), of)
         whole, rest = low.indices.div(distance, by), low.indices.mod(distance, by)
         truth, distance = low.both(truth, _equal(low, rest, ZERO)), whole
     truth = low.both(truth, low.below(distance, length))

@@ -44,7 +44,6 @@ HANDLERS: dict[str, Handler] = {
     "item": control.item,
 }
 MAX_TEAM = 256
-FOREACH_TEAM = 32  # threads that share the inner indices of an item which reduces nothing
 
 
 def lower(region: Region, name: str = "") -> LoweredKernel:
@@ -153,14 +152,14 @@ def _address(low: Lowering, k: int, index: Index) -> Affine:
 def _place(low: Lowering, k: int, target: Target, axis: int, form: Affine) -> Affine:
     node, extent = low.region.outputs[k], target.shape[axis]
     start, step = target.starts[axis], target.steps[axis]
+    of = low.extents.extent(("target", k), axis, extent)
     if node.shape[axis] > 1:
-        form = low.indices.scale(form, indexing.step_poly(low, step, node, ("target step", k, axis)))
+        form = low.indices.scale(form, low.extents.step(step, of))
     if isinstance(start, Node):
         value = low.emitter.convert(low.evaluate(start, (), low.root), low.index_dtype)
         known = low.emitter.constant(value)
         return low.indices.add(form, low.indices.value(value) if known is None else fixed(known))
-    poly = low.extents.extent(("target", k), axis, extent)
-    return low.indices.shifted(form, low.extents.near(start, extent, poly, node, ("target", k, axis)))
+    return low.indices.shifted(form, low.extents.near(start, extent, of))
 
 
 # --- the team

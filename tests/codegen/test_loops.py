@@ -633,6 +633,29 @@ def test_sizes_are_arguments_and_not_text(make_region):
     assert first == text(make_region(41, 1000))
 
 
+@pytest.mark.parametrize("make_region", [stencil, interior, looped, mixed])
+def test_square_and_tiny_sizes_have_the_same_text(make_region):
+    texts = {text(make_region(m, n)) for m, n in ((4, 4), (4, 5), (9, 4), (12, 12), (17, 40), (40, 17))}
+    assert len(texts) == 1
+
+
+def test_rolls_by_half_the_axis_are_arguments():
+    def region(m, n):
+        u = array((m, n))
+        return Region((shape.roll(builder.apply("add", u, shape.roll(u, m // 2, 0)), n // 2, 1),), (u,), (), (m, n))
+
+    assert text(region(10, 10)) == text(region(64, 100))
+
+
+def test_large_arrays_are_indexed_in_64_bits():
+    x = array((1 << 16, 1 << 16))
+    region = Region((builder.apply("add", x, 1.0),), (x,), (), x.shape)
+    kernel = lower(region).kernel
+    assert kernel.wide
+    assert kernel.item.dtype is int64
+    assert not lower(stencil(1000, 1000)).kernel.wide
+
+
 def test_lowering_the_same_region_twice_gives_equal_kernels():
     region = interior(9, 9)
     assert text(region) == text(region)
