@@ -23,7 +23,7 @@ from gla.runtime.memory.lease import LastUse, Lease
 from gla.runtime.memory.pool import Pool
 from gla.runtime.program import MatmulNode, Piece, Program, Repeat, Segment
 from gla.runtime.scalars import Packer, words_of
-from gla.runtime.stream import Stream, current_or
+from gla.runtime.stream import Stream, chosen_stream
 
 if TYPE_CHECKING:
     from gla.runtime.machine import Machine
@@ -60,6 +60,17 @@ class Layout:
         self.arena_bytes = workspace + program.workspace_bytes
         self.packer = Packer([node.dtype for node in plan.scalars])
 
+    def words(self, scalars: Sequence[Any]) -> list[int]:
+        """The runtime scalars as words. RangeError or DtypeError for one that does not fit."""
+        return list(words_of(self.pack(scalars)))
+
+    def pack(self, scalars: Sequence[Any]) -> bytes:
+        """The runtime scalars as bytes."""
+        try:
+            return self.packer.pack(*scalars)
+        except (OverflowError, struct.error, TypeError, ValueError) as error:
+            raise self.packer.explain(scalars, error) from None
+
     def addresses(self, arena: int, boundary: Sequence[int]) -> list[int]:
         """Per buffer its address; `boundary`: the inputs' addresses, then the outputs'."""
         inputs = len(self.input_bytes)
@@ -83,17 +94,17 @@ class Executable:
     """Runs `program` on `machine`. Safe to use from several threads and streams: runs of one executable follow each other."""
 
     __slots__ = (
-        "__weakref__", "_arena", "_bindings", "_buffers_at", "_lease", "_library", "_lock", "_outputs", "_pack", "_segments",
-        "_use", "_written", "layout", "machine", "program", "stats",
+        "__weakref__", "_arena", "_bindings", "_buffers_at", "_lease", "_library", "_lock", "_outputs", "_pack", "_scalars",
+        "_use", "_written", "layout", "machine", "program", "segments", "stats",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
         self.layout = Layout(program, machine.pool)
         self.stats = Stats()
-        self._segments = program.segments()
+        self.segments = program.segments()
         places = self.layout.boundary()
-        self._library = _library_places(self._segments, places)
+        self._library = _library_places(self.segments, places)
         self._buffers_at = [[b for b, place in enumerate(places) if place == k] for k in range(max(places, default=-1) + 1)]
         self._bindings: OrderedDict[tuple[int, ...], Binding] = OrderedDict()
         self._arena: Storage | None = None
@@ -101,7 +112,7 @@ class Executable:
         self._outputs, self._written = self.layout.outputs, self.layout.written
         self._use = LastUse()
         self._lock = threading.Lock()
-        self._pack = self.layout.packer.pack if program.plan.scalars else None
+        self._pack, self._scalars = self.layout.pack, bool(program.plan.scalars)
 
     @property
     def outputs(self) -> int:
@@ -121,23 +132,22 @@ class Executable:
         """
         machine = self.machine
         if stream is None:
-            stream = current_or(machine.stream)
-        pack = self._pack
-        packed = b""
-        if pack is not None:
-            try:
-                packed = pack(*scalars)
-            except (OverflowError, struct.error, TypeError, ValueError) as error:
-                raise self.layout.packer.explain(scalars, error) from None
+            stream = chosen_stream()
+            if stream is None or stream.device is not machine.device:
+                stream = machine.stream
+        packed = self._pack(scalars) if scalars or self._scalars else b""
         with self._lock:
             use = self._use
             if use.stream is not stream:
                 use.launch(stream)
             boundary = []
-            for storage, written in zip(inputs, self._written, strict=True):
+            plain = len(inputs) == len(self._written)
+            for storage in inputs:
                 if storage.block.home is not stream:
-                    acquire(storage.block, stream, written)
+                    plain = False
                 boundary.append(storage.address)
+            if not plain:
+                self._acquire(inputs, stream)
             outputs = []
             for bin, nbytes in self._outputs:
                 storage = bin.take(nbytes, stream)
@@ -164,6 +174,13 @@ class Executable:
         return outputs
 
     # --- off the replay path
+    def _acquire(self, inputs: Sequence[Storage], stream: Stream) -> None:
+        """Order `stream` after whatever used the inputs before."""
+        if len(inputs) != len(self._written):
+            raise InternalError("GLA9905", f"{len(inputs)} inputs were given to a plan that reads {len(self._written)}")
+        for storage, written in zip(inputs, self._written):
+            acquire(storage.block, stream, written)
+
     def _bind(self, key: tuple[int, ...], binding: Binding | None, packed: bytes, stream: Stream) -> Binding | None:
         """The binding for these addresses and scalars: found and patched, made, or the oldest retargeted. None: launch the nodes."""
         words = words_of(packed)
@@ -175,7 +192,7 @@ class Executable:
             return binding
         if self._arena is None:
             self._take_arena(stream)
-        if not self._segments:
+        if not self.segments:
             return Binding(self.machine.gate, (), Place([], words), packed, self._use)
         if len(bindings) >= BINDINGS:
             old_key, binding = bindings.popitem(last=False)
@@ -185,17 +202,17 @@ class Executable:
                 stats.updates += binding.retarget(moved) + binding.set_words(words, packed)
                 bindings[key] = binding
                 return binding
-            if stats.instantiations >= REBUILDS and len(self._segments) == 1 and isinstance(self._segments[0], Piece):
+            if stats.instantiations >= REBUILDS and len(self.segments) == 1 and isinstance(self.segments[0], Piece):
                 bindings[old_key] = binding
                 return None
             binding.end()
-        binding = Binding(self.machine.gate, self._segments, self._place(key, packed), packed, self._use)
+        binding = Binding(self.machine.gate, self.segments, self._place(key, packed), packed, self._use)
         stats.instantiations += len(binding.instances)
         bindings[key] = binding
         return binding
 
     def _launch_nodes(self, key: tuple[int, ...], packed: bytes, stream: Stream) -> int:
-        piece = self._segments[0]
+        piece = self.segments[0]
         assert isinstance(piece, Piece)
         return launch_nodes(self.machine.device, piece, self._place(key, packed), stream.handle)
 
@@ -224,7 +241,7 @@ class Executable:
             self._lock.release()
 
     def __repr__(self) -> str:
-        pieces = sum(len(s.nodes) for s in self._segments if isinstance(s, Piece))
+        pieces = sum(len(s.nodes) for s in self.segments if isinstance(s, Piece))
         return f"<Executable on {self.machine.name}: {pieces} nodes, {self.arena_bytes:,} bytes of arena, {self.stats}>"
 
 

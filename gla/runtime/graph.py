@@ -18,7 +18,6 @@ from gla.runtime.executable import Layout, check_inputs
 from gla.runtime.memory.block import Block, Storage
 from gla.runtime.memory.lease import LastUse, Lease
 from gla.runtime.program import KernelNode, MatmulNode, Node, Piece, Program, shifted
-from gla.runtime.scalars import words_of
 from gla.runtime.stream import Stream, current_or
 
 if TYPE_CHECKING:
@@ -82,20 +81,26 @@ class Record:
         return [b for b in dict.fromkeys(self.owners[k] for node in self.nodes for k in node.buffers) if b is not None]
 
 
-def record(machine: Machine, program: Program, inputs: Sequence[Storage], scalars: Sequence[Any] = ()) -> Record:
-    """`program` on these inputs, with an arena and outputs of its own from the pool. CaptureError for what one graph cannot hold."""
+def settle(machine: Machine, program: Program, inputs: Sequence[Storage], scalars: Sequence[Any] = ()) -> Record:
+    """Memory for `program` on these inputs, without nodes: an arena and outputs of its own from the pool, the scalars' words."""
     check_inputs(program, inputs)
     for storage in inputs:
         storage.check()
     made, layout, stream = Record(), Layout(program, machine.pool), machine.current_stream()
-    made.nodes = list(program.piece().nodes)
-    arena = machine.pool.allocate(layout.arena_bytes if made.nodes else 0, stream)
+    made.words = layout.words(scalars)
+    arena = machine.pool.allocate(layout.arena_bytes, stream)
     made.outputs = [bin.take(nbytes, stream) for bin, nbytes in layout.outputs]
     boundary = [*inputs, *made.outputs]
     made.addresses = layout.addresses(arena.address, [storage.address for storage in boundary])
-    places = layout.boundary()
-    made.owners = [arena.block if place < 0 else boundary[place].block for place in places]
-    made.words = list(words_of(layout.packer.pack(*scalars)))
+    made.owners = [arena.block if place < 0 else boundary[place].block for place in layout.boundary()]
+    return made
+
+
+def record(machine: Machine, program: Program, inputs: Sequence[Storage], scalars: Sequence[Any] = ()) -> Record:
+    """`program` on these inputs as nodes. CaptureError for what one graph cannot hold."""
+    nodes = program.piece().nodes
+    made = settle(machine, program, inputs, scalars)
+    made.nodes = list(nodes)
     return made
 
 

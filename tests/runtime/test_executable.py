@@ -50,18 +50,18 @@ def test_changing_addresses_retarget_the_nodes_at_the_boundary(machine: Machine)
 
 
 def test_changing_addresses_of_a_host_driven_loop(machine: Machine) -> None:
-    x = array((32,))
+    x = array((3200,))
     (last,), _ = loop(77, [x], lambda k, c: ([apply("add", shape.roll(c[0], 1, 0), k)], []))
     exe = executable(Graph((x,), (last,)), machine)
     kept = []
     for k in range(BINDINGS + 4):
-        a = rng.normal(size=32)
+        a = rng.normal(size=3200)
         expected = a.copy()
         for trip in range(77):
             expected = np.roll(expected, 1) + trip
         kept.append((machine.upload(a), exe, expected))
         kept.append((exe.run([kept[-1][0]])[0], exe, expected))
-        np.testing.assert_array_equal(machine.download(kept[-1][0], np.float64, (32,)), expected, err_msg=str(k))
+        np.testing.assert_array_equal(machine.download(kept[-1][0], np.float64, (3200,)), expected, err_msg=str(k))
 
 
 def test_changing_addresses_of_a_matrix_product(machine: Machine) -> None:
@@ -171,10 +171,10 @@ def test_f5_temporaries_share_one_arena_that_is_leased(machine: Machine) -> None
 
 
 def test_an_interrupt_between_launches_leaves_everything_usable(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = array((16,))
+    x = array((1600,))
     (last,), _ = loop(400, [x], lambda k, c: ([apply("add", shape.roll(c[0], 1, 0), 1.0)], []))
     exe = executable(Graph((x,), (last,)), machine)
-    given = machine.upload(np.zeros(16))
+    given = machine.upload(np.zeros(1600))
     launch, count = machine.device.launch_graph, [0]
 
     def interrupted(*args: object) -> None:
@@ -188,7 +188,7 @@ def test_an_interrupt_between_launches_leaves_everything_usable(machine: Machine
         exe.run([given])
     monkeypatch.undo()
     (out,) = exe.run([given])
-    np.testing.assert_array_equal(machine.download(out, np.float64, (16,)), 400.0)
+    np.testing.assert_array_equal(machine.download(out, np.float64, (1600,)), 400.0)
 
 
 def test_bfloat16_scalars_and_arrays(machine: Machine) -> None:

@@ -372,30 +372,30 @@ def test_h3_looking_at_values_inside_a_capture_is_refused(machine: Machine) -> N
 
 
 def test_static_loops_are_unrolled_into_nodes(machine: Machine) -> None:
-    x = array((16,))
+    x = array((2000,))
     (last,), _ = loop(101, [x], lambda k, c: ([apply("add", shape.roll(c[0], 1, 0), k)], []))
     graph = Graph(machine)
-    (out,), _ = graph.add_plan(program(IR((x,), (last,)), machine), [machine.upload(np.zeros(16))])
+    (out,), _ = graph.add_plan(program(IR((x,), (last,)), machine), [machine.upload(np.zeros(2000))])
     assert 101 < len(graph) < 4096
     graph.instantiate()()
-    np.testing.assert_array_equal(machine.download(out, np.float64, (16,)), sum(range(101)))
+    np.testing.assert_array_equal(machine.download(out, np.float64, (2000,)), sum(range(101)))
 
 
 def test_a_loop_of_too_many_nodes_is_refused(machine: Machine) -> None:
-    x = array((16,))
+    x = array((2000,))
     (last,), _ = loop(5000, [x], lambda k, c: ([apply("add", shape.roll(c[0], 1, 0), k)], []))
-    made, given = program(IR((x,), (last,)), machine), machine.upload(np.zeros(16))
+    made, given = program(IR((x,), (last,)), machine), machine.upload(np.zeros(2000))
     with pytest.raises(CaptureError, match="4,096"):
         Graph(machine).add_plan(made, [given])
     assert machine.memory()["leased"] == 0
 
 
 def test_a_while_loop_in_a_capture_is_refused(machine: Machine) -> None:
-    x = array((8,))
+    x = array((5000,))
     carries, _, _ = while_loop(
         lambda c: reduce.any(apply("greater", c[0], 1.0)), lambda c: [apply("multiply", shape.roll(c[0], 1, 0), 0.5)], [x], 10
     )
-    made, given = program(IR((x,), tuple(carries)), machine), machine.upload(np.zeros(8))
+    made, given = program(IR((x,), tuple(carries)), machine), machine.upload(np.zeros(5000))
     with pytest.raises(CaptureError, match="while"):
         capture(machine, lambda scope: scope.add(made, [given]))
     assert not is_capturing() and machine.memory()["leased"] == 0

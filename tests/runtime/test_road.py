@@ -63,43 +63,47 @@ def test_matrix_products_with_work_around_them(machine: Machine) -> None:
         np.testing.assert_allclose(run(machine, graph, a, c, d)[0], np.tanh(a @ c + d), atol=2e-5)
 
 
+@pytest.mark.parametrize("n", [50, 5000])
 @pytest.mark.parametrize("trips", [0, 1, 2, 7, 101])
-def test_loop_of_stencil_steps_driven_from_the_host(machine: Machine, trips: int) -> None:
-    x = array((50,))
+def test_loop_of_stencil_steps(machine: Machine, trips: int, n: int) -> None:
+    x = array((n,))
 
     def body(_, carries):
         (u,) = carries
         return [apply("add", u, apply("multiply", apply("subtract", shape.roll(u, 1, 0), u), 0.25))], []
 
     (last,), _ = loop(trips, [x], body)
-    a = rng.normal(size=50)
+    a = rng.normal(size=n)
     expected = a.copy()
     for _ in range(trips):
         expected = expected + (np.roll(expected, 1) - expected) * 0.25
     np.testing.assert_array_equal(run(machine, Graph((x,), (last,)), a)[0], expected)
 
 
-def test_loop_that_keeps_rows(machine: Machine) -> None:
-    x = array((6,))
+@pytest.mark.parametrize("n", [6, 4001])
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_loop_that_keeps_rows(machine: Machine, n: int, every: int) -> None:
+    x = array((n,))
 
     def body(k, carries):
         u = apply("add", shape.roll(carries[0], 1, 0), k)
         return [u], [u]
 
-    (last,), (rows,) = loop(9, [x], body, every=[3])
-    a = rng.normal(size=6)
+    (last,), (rows,) = loop(9, [x], body, every=[every])
+    a = rng.normal(size=n)
     expected, kept = a.copy(), []
     for k in range(9):
         expected = np.roll(expected, 1) + k
-        kept += [expected] if k % 3 == 2 else []
+        kept += [expected] if (k + 1) % every == 0 else []
     got, stack = run(machine, Graph((x,), (last, rows)), a)
     np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(stack, np.array(kept))
 
 
+@pytest.mark.parametrize("n", [8, 5000])
 @pytest.mark.parametrize("limit", [5, 1000])
-def test_while_loop_driven_from_the_host(machine: Machine, limit: int) -> None:
-    x = array((8,))
+def test_while_loop(machine: Machine, limit: int, n: int) -> None:
+    x = array((n,))
     carries, trips, still = while_loop(
         lambda c: reduce.any(apply("greater", c[0], 1.0)),
         lambda c: [apply("multiply", shape.roll(c[0], 1, 0), 0.5)],
@@ -108,13 +112,13 @@ def test_while_loop_driven_from_the_host(machine: Machine, limit: int) -> None:
     )
     exe = executable(Graph((x,), (carries[0], trips, still)), machine)
     for top in (300.0, 0.5, 2.5, 9.0):
-        a = np.linspace(0, top, 8)
+        a = np.linspace(0, top, n)
         outs = exe.run([machine.upload(a)])
-        u, n = a.copy(), 0
-        while (u > 1).any() and n < limit:
-            u, n = np.roll(u, 1) * 0.5, n + 1
-        np.testing.assert_array_equal(machine.download(outs[0], np.float64, (8,)), u)
-        assert machine.download(outs[1], np.int64, ()) == n
+        u, count = a.copy(), 0
+        while (u > 1).any() and count < limit:
+            u, count = np.roll(u, 1) * 0.5, count + 1
+        np.testing.assert_array_equal(machine.download(outs[0], np.float64, (n,)), u)
+        assert machine.download(outs[1], np.int64, ()) == count
         assert bool(machine.download(outs[2], np.bool_, ())) == bool((u > 1).any())
 
 
