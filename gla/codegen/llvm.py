@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from gla.codegen.kernel import Compute, ForEach, If, Kernel, Loop, Reduce, Statement
 from gla.codegen.llvm_control import NotInLanes, Statements
+from gla.codegen.llvm_rare import Rare, uses, with_branches
 from gla.codegen.llvm_text import Operand, memory_type
 from gla.device.base import Geometry, Properties
 from gla.dtypes import bool_
@@ -39,8 +40,8 @@ def geometry(kernel: Kernel, items: int, properties: Properties) -> Geometry:
 def lanes_of(kernel: Kernel) -> int:
     """How many items a vector holds: 1 leaves vectors to LLVM.
 
-    A reduction over neighbouring elements is vectorised over its partials; one whose neighbours are other items (`across`)
-    and a loop inside an item are vectorised over items.
+    A reduction over neighbouring elements is vectorised over its partials; one whose neighbours are other items (`across`),
+    a loop inside an item, and rare work behind a branch are vectorised over items.
     """
     kinds = list(_walk(kernel.body))
     if any(isinstance(s, ForEach) for s in kinds):
@@ -48,7 +49,9 @@ def lanes_of(kernel: Kernel) -> int:
     partials = max((s.partials for s in kinds if isinstance(s, Reduce)), default=0)
     if partials > 1:
         return 32 if kernel.across else 1
-    return 16 if partials or any(isinstance(s, Loop) for s in kinds) else 1
+    if partials or any(isinstance(s, Loop) for s in kinds):
+        return 16
+    return 16 if any(isinstance(s, Rare) for s in with_branches(kernel.body, uses(kernel.body))) else 1
 
 
 def _walk(body: tuple[Statement, ...]) -> Iterator[Statement]:

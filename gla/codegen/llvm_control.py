@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
+from gla.codegen.llvm_rare import Rare, uses, with_branches
 from gla.codegen.llvm_reduce import Reductions
 from gla.codegen.llvm_text import SUFFIXES, TYPES, Operand, index_type, literal, memory_type
 from gla.dtypes import bool_
@@ -27,6 +28,8 @@ class Statements(Reductions):
         super().__init__(lanes)
         self.kernel, self.wide_lanes = kernel, lanes
         self.env: dict[int, Operand] = {}
+        self._uses = uses(kernel.body)
+        self._branched: dict[int, tuple[Statement | Rare, ...]] = {}
         self.mask: str | None = None
         self.groups: tuple[str, ...] = ()
         self.index, self.index_kind = index_type(kernel.wide)
@@ -35,7 +38,10 @@ class Statements(Reductions):
         self.known: dict[tuple[str, int], Operand] = {}  # what idiv and irem of the item by the split extent are
 
     def statements(self, body: tuple[Statement, ...]) -> None:
-        for statement in body:
+        branched = self._branched.get(id(body))
+        if branched is None:
+            branched = self._branched[id(body)] = with_branches(body, self._uses)
+        for statement in branched:
             PRINTERS[type(statement)](self, statement)
 
     def use(self, value: Value) -> Operand:
@@ -140,6 +146,32 @@ class Statements(Reductions):
         self.do(f"call void @llvm.masked.{name}.{suffix}({vector} {text}, {where} {address}, i32 {size}, {bits} {mask})")
 
     # --- control
+    def rare(self, s: Rare) -> None:
+        """Skip the work when no lane asks for it; the selections are then their other arms."""
+        condition, other = self.use(s.condition), 2 if s.when else 1
+        usual = [self._whole(self.use(c.args[other])) for c in s.chosen]
+        wanted = condition
+        if not s.when:
+            wanted = self.compute("bnot", (condition,), bool_)
+        ask = wanted.text
+        if condition.varying:
+            ask = self.any_lane(self.both(self.mask, wanted.text))
+        before, work, join = self.label, self.new_label("rare"), self.new_label("usual")
+        self.do(f"br i1 {ask}, label %{work}, label %{join}")
+        self.begin(work)
+        self.statements(s.body)
+        chosen = []
+        for c in s.chosen:
+            chosen.append(self._whole(self.compute("select", tuple(self.use(a) for a in c.args), c.result.dtype)))
+        after = self.label
+        self.branch(join)
+        self.begin(join)
+        for c, quick, slow in zip(s.chosen, usual, chosen):
+            own = Operand(self.fresh(), c.result.dtype, quick.varying)
+            kind = self.type_of(own)
+            self.lines.append(f"  {own.text} = phi {kind} [ {quick.text}, %{before} ], [ {slow.text}, %{after} ]")
+            self.env[c.result.id] = own
+
     def branch_if(self, s: If) -> None:
         condition, outer = self.use(s.condition), self.mask
         then, done = self.new_label("then"), self.new_label("fi")
@@ -249,6 +281,7 @@ PRINTERS: dict[type, Callable[[Statements, Any], None]] = {
     Constant: Statements.constant,
     Compute: Statements.computation,
     Load: Statements.load,
+    Rare: Statements.rare,
     Store: Statements.store,
     If: Statements.branch_if,
     Loop: Statements.loop,
