@@ -97,14 +97,19 @@ class Teams:
         k, kept = f"leaf{reduce.results[0].id}", [f"level{r.id}" for r in reduce.results]
         for one, result in zip(kept, reduce.results):
             text.line(f"{result.dtype.short} {one}[{levels}];")
+        if leaves > 8:
+            text.line("#pragma unroll 1")
         with text.block(f"for (u32 {k} = 0; {k} < {leaves}u; ++{k})"):
             leaf(f"(__brev({k}) >> {32 - levels})")
+            # A loop without a break is unrolled, and only then are the levels registers.
             text.line("#pragma unroll")
             with text.block(f"for (u32 level = 0; level < {levels}u; ++level)"):
-                with text.block(f"if (!({k} >> level & 1u))"):
-                    self._assign(reduce, [f"{one}[level]" for one in kept], sums)
-                    text.line("break;")
-                self._combine(reduce, sums, [f"{one}[level]" for one in kept], sums)
+                text.line("const u32 below = (1u << level) - 1u;")
+                with text.block(f"if (({k} & below) == below)"):
+                    with text.block(f"if ({k} >> level & 1u)"):
+                        self._combine(reduce, sums, [f"{one}[level]" for one in kept], sums)
+                    with text.block("else"):
+                        self._assign(reduce, [f"{one}[level]" for one in kept], sums)
 
     def _combine(self, reduce: Reduce, into: list[str], left: list[str], right: list[str]) -> None:
         """into = combine(left, right)."""

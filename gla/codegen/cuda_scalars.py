@@ -159,10 +159,13 @@ PRIMITIVES: dict[str, Callable[..., str]] = {
 }
 
 
-def expression(statement: Compute) -> str:
-    """The C++ expression of one primitive. Raises InternalError for a name that is none."""
+def expression(statement: Compute, natural: bool = False) -> str:
+    """The C++ expression of one primitive. `natural`: no argument is negative. Raises InternalError for a name that is none."""
     args = [name(v) for v in statement.args]
     dtype = statement.args[0].dtype
+    if natural and statement.op in ("idiv", "irem") and dtype.itemsize >= 4:
+        wide, sign = _unsigned(dtype), "/" if statement.op == "idiv" else "%"
+        return f"({dtype.short})(({wide}){args[0]} {sign} ({wide}){args[1]})"
     if statement.op == "select":
         return "{} ? {} : {}".format(*args)
     if statement.op == "convert":

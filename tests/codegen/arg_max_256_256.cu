@@ -56,25 +56,29 @@ extern "C" __global__ void __launch_bounds__(256) arg_max_256_256(const f32* p0,
           sum6 = slot6[(__brev(leaf5) >> 29) * 32u + member];
           #pragma unroll
           for (u32 level = 0; level < 3u; ++level) {
-            if (!(leaf5 >> level & 1u)) {
-              level5[level] = sum5;
-              level6[level] = sum6;
-              break;
-            }
-            {
-              const f32 v12 = level5[level];
-              const i64 v13 = level6[level];
-              const f32 v14 = sum5;
-              const i64 v15 = sum6;
-              const bool v16 = v12 == v14;
-              const bool v17 = v13 < v15;
-              const bool v18 = (bool)(v16 & v17);
-              const bool v19 = v12 > v14;
-              const bool v20 = (bool)(v19 | v18);
-              const f32 v21 = v20 ? v12 : v14;
-              const i64 v22 = v20 ? v13 : v15;
-              sum5 = v21;
-              sum6 = v22;
+            const u32 below = (1u << level) - 1u;
+            if ((leaf5 & below) == below) {
+              if (leaf5 >> level & 1u) {
+                {
+                  const f32 v12 = level5[level];
+                  const i64 v13 = level6[level];
+                  const f32 v14 = sum5;
+                  const i64 v15 = sum6;
+                  const bool v16 = v12 == v14;
+                  const bool v17 = v13 < v15;
+                  const bool v18 = (bool)(v16 & v17);
+                  const bool v19 = v12 > v14;
+                  const bool v20 = (bool)(v19 | v18);
+                  const f32 v21 = v20 ? v12 : v14;
+                  const i64 v22 = v20 ? v13 : v15;
+                  sum5 = v21;
+                  sum6 = v22;
+                }
+              }
+              else {
+                level5[level] = sum5;
+                level6[level] = sum6;
+              }
             }
           }
         }

@@ -21,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(256) nested_sum_32(const f64* p0, f
         {
           f64 sum8;
           f64 level8[5];
+          #pragma unroll 1
           for (u32 leaf8 = 0; leaf8 < 32u; ++leaf8) {
             sum8 = v7;
             for (i32 v9 = (i32)((__brev(leaf8) >> 27)); v9 < v2; v9 += 32) {
@@ -40,15 +41,19 @@ extern "C" __global__ void __launch_bounds__(256) nested_sum_32(const f64* p0, f
             }
             #pragma unroll
             for (u32 level = 0; level < 5u; ++level) {
-              if (!(leaf8 >> level & 1u)) {
-                level8[level] = sum8;
-                break;
-              }
-              {
-                const f64 v17 = level8[level];
-                const f64 v18 = sum8;
-                const f64 v19 = v17 + v18;
-                sum8 = v19;
+              const u32 below = (1u << level) - 1u;
+              if ((leaf8 & below) == below) {
+                if (leaf8 >> level & 1u) {
+                  {
+                    const f64 v17 = level8[level];
+                    const f64 v18 = sum8;
+                    const f64 v19 = v17 + v18;
+                    sum8 = v19;
+                  }
+                }
+                else {
+                  level8[level] = sum8;
+                }
               }
             }
           }

@@ -37,16 +37,20 @@ extern "C" __global__ void __launch_bounds__(256) softmax_256_256(const f32* p0,
           sum4 = slot4[(__brev(leaf4) >> 29) * 32u + member];
           #pragma unroll
           for (u32 level = 0; level < 3u; ++level) {
-            if (!(leaf4 >> level & 1u)) {
-              level4[level] = sum4;
-              break;
-            }
-            {
-              const f32 v9 = level4[level];
-              const f32 v10 = sum4;
-              const bool v11 = v9 > v10;
-              const f32 v12 = v11 ? v9 : v10;
-              sum4 = v12;
+            const u32 below = (1u << level) - 1u;
+            if ((leaf4 & below) == below) {
+              if (leaf4 >> level & 1u) {
+                {
+                  const f32 v9 = level4[level];
+                  const f32 v10 = sum4;
+                  const bool v11 = v9 > v10;
+                  const f32 v12 = v11 ? v9 : v10;
+                  sum4 = v12;
+                }
+              }
+              else {
+                level4[level] = sum4;
+              }
             }
           }
         }
@@ -94,15 +98,19 @@ extern "C" __global__ void __launch_bounds__(256) softmax_256_256(const f32* p0,
           sum14 = slot14[(__brev(leaf14) >> 29) * 32u + member];
           #pragma unroll
           for (u32 level = 0; level < 3u; ++level) {
-            if (!(leaf14 >> level & 1u)) {
-              level14[level] = sum14;
-              break;
-            }
-            {
-              const f32 v21 = level14[level];
-              const f32 v22 = sum14;
-              const f32 v23 = v21 + v22;
-              sum14 = v23;
+            const u32 below = (1u << level) - 1u;
+            if ((leaf14 & below) == below) {
+              if (leaf14 >> level & 1u) {
+                {
+                  const f32 v21 = level14[level];
+                  const f32 v22 = sum14;
+                  const f32 v23 = v21 + v22;
+                  sum14 = v23;
+                }
+              }
+              else {
+                level14[level] = sum14;
+              }
             }
           }
         }

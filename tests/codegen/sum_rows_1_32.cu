@@ -15,6 +15,7 @@ extern "C" __global__ void __launch_bounds__(256) sum_rows_1_32(const f32* p0, f
     {
       f32 sum4;
       f32 level4[5];
+      #pragma unroll 1
       for (u32 leaf4 = 0; leaf4 < 32u; ++leaf4) {
         sum4 = v3;
         for (i32 v5 = (i32)((__brev(leaf4) >> 27)); v5 < v2; v5 += 32) {
@@ -30,15 +31,19 @@ extern "C" __global__ void __launch_bounds__(256) sum_rows_1_32(const f32* p0, f
         }
         #pragma unroll
         for (u32 level = 0; level < 5u; ++level) {
-          if (!(leaf4 >> level & 1u)) {
-            level4[level] = sum4;
-            break;
-          }
-          {
-            const f32 v9 = level4[level];
-            const f32 v10 = sum4;
-            const f32 v11 = v9 + v10;
-            sum4 = v11;
+          const u32 below = (1u << level) - 1u;
+          if ((leaf4 & below) == below) {
+            if (leaf4 >> level & 1u) {
+              {
+                const f32 v9 = level4[level];
+                const f32 v10 = sum4;
+                const f32 v11 = v9 + v10;
+                sum4 = v11;
+              }
+            }
+            else {
+              level4[level] = sum4;
+            }
           }
         }
       }

@@ -30,15 +30,19 @@ extern "C" __global__ void __launch_bounds__(256) sum_rows_32_256(const f32* p0,
         }
         #pragma unroll
         for (u32 level = 0; level < 3u; ++level) {
-          if (!(leaf4 >> level & 1u)) {
-            level4[level] = sum4;
-            break;
-          }
-          {
-            const f32 v9 = level4[level];
-            const f32 v10 = sum4;
-            const f32 v11 = v9 + v10;
-            sum4 = v11;
+          const u32 below = (1u << level) - 1u;
+          if ((leaf4 & below) == below) {
+            if (leaf4 >> level & 1u) {
+              {
+                const f32 v9 = level4[level];
+                const f32 v10 = sum4;
+                const f32 v11 = v9 + v10;
+                sum4 = v11;
+              }
+            }
+            else {
+              level4[level] = sum4;
+            }
           }
         }
       }

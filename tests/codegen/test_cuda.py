@@ -57,6 +57,22 @@ def test_nvrtc_compiles_it(kernel, architecture):
     assert nvrtc.compile(print_cuda(kernel), kernel.name, architecture)[:4] == b"\x7fELF"
 
 
+@pytest.mark.parametrize("kernel", [k for k in COMPILED if "sum" in k.name or "max" in k.name], ids=lambda k: k.name)
+def test_partial_sums_stay_in_registers(kernel):
+    from gla.device.cuda import nvrtc
+
+    assert b".local" not in nvrtc.compile(print_cuda(kernel), kernel.name, "sm_999")
+
+
+def test_a_number_that_is_not_negative_is_divided_unsigned():
+    b = kernels.Builder()
+    out, n, size = b.pointer("out", b.index, True), b.extent("n"), b.extent("size")
+    signed = b.load(out, b.item)
+    b.store(out, b.item, b.op("add", b.op("idiv", b.item, size), b.op("idiv", signed, size)))
+    text = print_cuda(b.kernel("divide", n))
+    assert "(i32)((u32)v0 / (u32)v2)" in text and "v3 / v2" in text
+
+
 def test_a_team_that_does_not_divide_the_partials_is_refused():
     with pytest.raises(InternalError, match="team of 64 does not divide 32"):
         print_cuda(kernels.row_sum(64, 32))
