@@ -1,0 +1,1 @@
+"""Python values: lazy arrays, functions, captures. gla/__init__.py shows what of it is public."""

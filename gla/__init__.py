@@ -1,0 +1,47 @@
+"""gla: an array language with lazy graph compilation. Write the formula, get one graph launch.
+
+Arrays: `gla.asarray`, `gla.zeros`, every function of the Array API. Functions: `@gla.function`. Graphs: `gla.capture`.
+"""
+
+from math import e, inf, nan, pi
+
+from gla.array import export as _export
+from gla.array import random
+from gla.array.annotations import scalar
+from gla.array.capture import Graph, GraphExecutable, capture, captured, is_capturing
+from gla.array.control import cond, fori, scan, while_loop
+from gla.array.create import asarray, astype
+from gla.array.devices import device, synchronize
+from gla.array.evaluate import evaluate as eval
+from gla.array.function import function
+from gla.array.value import Array
+from gla.dtypes import DType
+from gla.errors import (
+    AliasError,
+    CaptureError,
+    CheckError,
+    DeviceError,
+    DtypeError,
+    GlaError,
+    GlaFileError,
+    GlaIndexError,
+    GlaNameError,
+    GlaSyntaxError,
+    GraphError,
+    OutOfMemoryError,
+    RangeError,
+    ShapeError,
+    TraceError,
+)
+
+newaxis = None
+array = asarray
+globals().update(_export.NAMES)
+
+__all__ = [
+    "AliasError", "Array", "CaptureError", "CheckError", "DType", "DeviceError", "DtypeError", "GlaError", "GlaFileError",
+    "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
+    "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "device", "e", "eval", "fori", "function",
+    "inf", "is_capturing", "nan", "newaxis", "pi", "random", "scalar", "scan", "synchronize", "while_loop",
+    *_export.NAMES,
+]  # fmt: skip

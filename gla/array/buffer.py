@@ -1,0 +1,97 @@
+"""Realised contents: `Buffer`, the storage behind a realised array, and the input node that expressions read it by.
+
+A leaf stands for the contents at one time: a write gives the buffer a new leaf, so that an expression over the old contents
+never meets the new ones. Tables are weak: a storage lives while an array owns it or a pending expression reads it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from gla.ir.graph import new_input
+from gla.ir.node import Node
+from gla.ir.types import Type
+
+_storages: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
+_realised: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
+
+
+class Buffer:
+    """`storage` holds a value of `type` on `device`; `version` counts the writes; `signature` is what a guard compares."""
+
+    __slots__ = ("__weakref__", "_leaf", "device", "signature", "storage", "type", "version")
+
+    def __init__(self, storage: Any, type: Type, device: str, signature: tuple[Any, ...] | None = None) -> None:
+        self.storage, self.type, self.device = storage, type, device
+        self.version = 0
+        self._leaf: Node | None = None
+        self.signature = signature if signature is not None else signature_of(type, device)
+
+    @property
+    def leaf(self) -> Node:
+        """The input node that reads the present contents."""
+        if self._leaf is None:
+            leaf = new_input(self.type)
+            _storages[leaf] = self.storage
+            self._leaf = leaf
+        return self._leaf
+
+    @property
+    def has_leaf(self) -> bool:
+        return self._leaf is not None
+
+    def renew(self) -> Node | None:
+        """Before a write: later expressions read the new contents. Gives the old leaf, None when nobody asked for it."""
+        old, self._leaf = self._leaf, None
+        self.version += 1
+        return old
+
+    def restore(self, old: Node | None) -> None:
+        """The write did not happen."""
+        self._leaf = old
+        self.version -= 1
+
+
+_signatures: dict[tuple[Type, str], tuple[Any, ...]] = {}
+
+
+def signature_of(type: Type, device: str) -> tuple[Any, ...]:
+    """One object for each (dtype, shape, device), so that equal signatures are identical."""
+    key = (type, device)
+    found = _signatures.get(key)
+    if found is None:
+        if len(_signatures) > 100_000:
+            _signatures.clear()
+        found = _signatures.setdefault(key, ("array", type.dtype.name, type.shape, device))
+    return found
+
+
+def storage_of(leaf: Node) -> Any:
+    """The storage that a leaf reads, or None for a node that is no leaf, or whose contents were overwritten."""
+    return _storages.get(leaf) if leaf.op == "input" else None
+
+
+def retire(leaf: Node | None) -> None:
+    """The contents that `leaf` stood for are gone."""
+    if leaf is not None:
+        _storages.pop(leaf, None)
+
+
+def remember(node: Node, leaf: Node) -> None:
+    """`node` has been computed: its value is what `leaf` reads."""
+    if node.op != "input":
+        _realised[node] = leaf
+
+
+def resolved(node: Node) -> Node:
+    """The leaf that holds the value of `node`, if it was computed and is still there; else the node itself."""
+    if node.op == "input":
+        return node
+    leaf = _realised.get(node)
+    if leaf is None:
+        return node
+    if leaf not in _storages:
+        _realised.pop(node, None)
+        return node
+    return leaf

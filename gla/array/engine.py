@@ -1,0 +1,83 @@
+"""The one place where arrays meet the compiler and the runtime: compile, run, upload, download, by device name.
+
+Executables are found by the structure of their graph; compiling holds no lock of a device, and two threads that want the same
+plan compile it once (runtime/machine.py).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gla.config import Options, environment
+from gla.ir.builder import default_float
+from gla.ir.graph import Graph
+from gla.ir.types import Type
+
+_executables: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
+
+
+def options() -> Options:
+    """How to compile, with the task's default float."""
+    given = environment().options
+    name = default_float.get().name
+    return given if name == given.default_float else Options(given.fma, name, given.passes, given.verify)
+
+
+def machine(device: str) -> Any:
+    """The runtime's side of a device."""
+    from gla.runtime.devices import get_device
+
+    return get_device(device)
+
+
+def device_name(name: str) -> str:
+    """The full name of a device ("cpu" is "host", "cuda" is "cuda:0"); opens it. DeviceError when it is missing."""
+    return str(machine(name).name)
+
+
+def default_device() -> str:
+    """The device that this task chose, or that GLA_DEVICE names."""
+    from gla.runtime.devices import current_device
+
+    return str(current_device().name)
+
+
+def compile_graph(graph: Graph, device: str) -> Any:
+    """The executable of `graph` on `device`, found or made."""
+    from gla import compiler
+
+    found = compiler.executable(graph, machine(device), options())
+    _executables[(device, graph.key())] = found
+    return found
+
+
+def lookup(device: str, graph: Graph) -> Any:
+    """The executable of a graph if there is one."""
+    return _executables.get((device, graph.key()))
+
+
+def run(executable: Any, storages: Sequence[Any], scalars: Sequence[Any]) -> Sequence[Any]:
+    """Fresh storages for the results; written inputs are overwritten."""
+    return executable.run(storages, scalars)  # type: ignore[no-any-return]
+
+
+def upload(values: np.ndarray, device: str) -> Any:
+    """A storage with a copy of the values, row-major."""
+    return machine(device).upload(values)
+
+
+def download(storage: Any, type: Type, device: str) -> np.ndarray:
+    """The contents of a storage as a fresh NumPy array, everything before done."""
+    return machine(device).download(storage, type.dtype.numpy, type.shape)  # type: ignore[no-any-return]
+
+
+def synchronize() -> None:
+    """Wait for all work of all devices that were opened."""
+    from gla.runtime.devices import machines
+
+    for each in machines():
+        each.synchronize()

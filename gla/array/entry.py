@@ -1,0 +1,189 @@
+"""One traced signature of a `gla.function`: the graph, its executable, and the short path that a hit takes.
+
+`attempt` compares the arguments with what was seen (identity, types, shared signature objects) and runs; whatever it does
+not understand is a miss, and function.py looks closer. The key holds no argument objects, so entries keep none alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gla.array import engine, realise
+from gla.array.assign import put, read, region
+from gla.array.buffer import Buffer, signature_of
+from gla.array.guards import RangeGuard
+from gla.array.trace import Slot, map_leaves
+from gla.array.value import Array, from_buffer, from_node, node_of
+from gla.errors import AliasError
+from gla.ir.graph import Graph
+from gla.ir.spans import labels
+from gla.ir.types import Type
+
+MISS = object()
+
+
+class Entry:
+    """`order[k]`: which array leaf input k is; `constants`: buffers after them; `written`: leaves that the function writes."""
+
+    __slots__ = (
+        "cells", "codes", "constants", "count", "device", "executable", "globals", "graph", "guards", "names", "order", "plain",
+        "results", "signatures", "single", "specs", "structure", "types", "written",
+    )  # fmt: skip
+
+    def __init__(
+        self, graph: Graph, device: str, order: tuple[int, ...], constants: tuple[Buffer, ...], written: tuple[int, ...],
+        structure: Any, names: Sequence[str], guards: tuple[RangeGuard, ...],
+    ) -> None:  # fmt: skip
+        self.graph, self.device, self.order, self.constants, self.written = graph, device, order, constants, written
+        self.structure, self.names, self.guards = structure, tuple(names), guards
+        self.types = tuple(Type(node.dtype, node.shape) for node in graph.results)
+        self.signatures = tuple(signature_of(t, device) for t in self.types)
+        self.executable = engine.compile_graph(graph, device) if graph.results or graph.writes else None
+        self.single = structure == Slot(0)
+        self.specs: tuple[Any, ...] | None = None
+        self.codes: tuple[Any, ...] = ()
+        self.cells: tuple[Any, ...] = ()
+        self.globals: tuple[Any, ...] = ()
+        self.count = 0
+        self.plain = not self.written and not guards and order == tuple(range(len(order)))
+
+    # --- the short path
+    def attempt(self, fn: Any, args: tuple[Any, ...]) -> Any:
+        """The result, when everything is as it was seen; else MISS."""
+        specs = self.specs
+        if specs is None:
+            return MISS
+        missing = self.count - len(args)
+        if missing:
+            defaults = fn.__defaults__
+            if missing < 0 or defaults is None or missing > len(defaults):
+                return MISS
+            args = args + defaults[len(defaults) - missing :]
+        storages = []
+        scalars = []
+        for value, spec in zip(args, specs):
+            kind = type(value)
+            if kind is Array:
+                buffer = value._buffer
+                if buffer is None or buffer.signature is not spec:
+                    return MISS
+                storages.append(buffer.storage)
+            elif kind is spec:
+                scalars.append(value)
+            elif type(spec) is not Known or spec.value is not value:
+                return MISS
+        for function, code, defaults, kwdefaults in self.codes:
+            if (
+                function.__code__ is not code
+                or function.__defaults__ is not defaults
+                or function.__kwdefaults__ is not kwdefaults
+            ):
+                return MISS
+        for cell, value in self.cells:
+            found = cell.cell_contents
+            if found is not value:
+                return MISS
+            if type(found) is Array:
+                storages.append(found._buffer.storage)  # type: ignore[union-attr]
+        for space, name, value in self.globals:
+            found = space.get(name)
+            if found is not value:
+                return MISS
+            if type(found) is Array:
+                storages.append(found._buffer.storage)  # type: ignore[union-attr]
+        if len(storages) > 1 and len(set(map(id, storages))) != len(storages):
+            return MISS
+        if self.constants:
+            storages.extend(b.storage for b in self.constants)
+        executable = self.executable
+        if executable is None:
+            return self.finish(())
+        outputs = executable.run(storages, scalars)
+        if self.single:
+            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0]))
+        return self.finish(outputs)
+
+    # --- the long path
+    def run(self, arrays: Sequence[Array], scalars: Sequence[Any]) -> Any:
+        """Run on realised arrays (one a leaf, all owned) and numbers."""
+        for guard in self.guards:
+            guard.check(scalars)
+        buffers = [arrays[k]._buffer for k in self.order]
+        storages = [b.storage for b in buffers if b is not None]
+        storages.extend(b.storage for b in self.constants)
+        if self.executable is None:
+            return self.finish(())
+        if not self.written:
+            return self.finish(self.executable.run(storages, scalars))
+        self.check_overlap(arrays)
+        changed = [b for k in self.written if (b := arrays[k]._buffer) is not None]
+        realise.before_write(changed)
+        outputs = self.executable.run(storages, scalars)
+        realise.after_write(changed)
+        for k in self.written:
+            if arrays[k]._base is not None:
+                through(arrays[k])
+        return self.finish(outputs)
+
+    def check_overlap(self, arrays: Sequence[Array]) -> None:
+        """A written argument may not share a part of its memory with another one."""
+        views = [k for k, a in enumerate(arrays) if a._base is not None and a._is_fresh()]
+        if not views:
+            return
+        for k in self.written:
+            root = arrays[k]._base if arrays[k]._is_fresh() else arrays[k]
+            for j, other in enumerate(arrays):
+                theirs = other._base if other._is_fresh() else other
+                if j == k or theirs is not root or other is arrays[k] or (j not in views and k not in views):
+                    continue
+                mine, his = region(arrays[k]), region(other)
+                if not np.array_equal(mine, his) and np.intersect1d(mine, his).size:
+                    raise AliasError(
+                        "GLA0702",
+                        f"the function writes {self.names[k]}, and {self.names[j]} overlaps it in part",
+                        labels=labels("called here"),
+                        help=f"pass a copy: {self.names[j]}.copy()",
+                    )
+
+    def finish(self, outputs: Sequence[Any]) -> Any:
+        """The returned structure with fresh arrays in it."""
+        if self.single:
+            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0]))
+        made = [
+            from_buffer(Buffer(s, t, self.device, signature)) for s, t, signature in zip(outputs, self.types, self.signatures)
+        ]
+
+        def place(value: Any) -> Any:
+            if type(value) is not Slot:
+                return value
+            array = made[value.index]
+            return from_node(node_of(array), self.device, None) if value.copy else array
+
+        return map_leaves(self.structure, place)
+
+
+class Known:
+    """An argument that counts by value, as it was seen."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def through(view: Array) -> None:
+    """A function has written a view's own memory: the root gets it, as a write through the view would do."""
+    root = view._base
+    assert root is not None and view._buffer is not None
+    value = put(node_of(root), view._path, view._buffer.leaf)
+    if root._buffer is not None:
+        realise.write(root._buffer, value, root)
+    else:
+        root._version += 1
+        root._value = value
+    view._buffer, view._value = None, read(node_of(root), view._path)
+    view._version, view._count, view._seen = 0, 1, root._stamp
+    realise.pending.add(view)

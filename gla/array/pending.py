@@ -1,0 +1,58 @@
+"""Which pending values there are, by device: those that a write must see to first. Weak: a dropped value is no reader."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gla.array.value import Array
+
+
+class _Entry(weakref.ref):  # type: ignore[type-arg]
+    __slots__ = ("key", "place")
+
+    key: int
+    place: Place
+
+
+def _gone(entry: _Entry) -> None:
+    if entry.place.waiting.get(entry.key) is entry:
+        del entry.place.waiting[entry.key]
+
+
+class Place:
+    """A device as realising sees it: one lock, and the values that wait."""
+
+    __slots__ = ("device", "lock", "waiting")
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.lock = threading.RLock()
+        self.waiting: dict[int, _Entry] = {}
+
+    def arrays(self) -> list[Array]:
+        """Pending values that are alive, oldest first."""
+        return [a for a in (entry() for entry in list(self.waiting.values())) if a is not None and a._buffer is None]
+
+
+_places: dict[str, Place] = {}
+
+
+def place(device: str) -> Place:
+    found = _places.get(device)
+    return found if found is not None else _places.setdefault(device, Place(device))
+
+
+def add(array: Array) -> None:
+    """`array` waits from now on."""
+    here = place(array._device)
+    entry = _Entry(array, _gone)
+    entry.key, entry.place = id(array), here
+    here.waiting[id(array)] = entry
+
+
+def discard(array: Array) -> None:
+    """`array` waits no longer."""
+    place(array._device).waiting.pop(id(array), None)

@@ -1,0 +1,232 @@
+"""Realising: pending values become memory, everything that is asked for together in one launch.
+
+Called when values are looked at, passed to functions, or about to lose what they read (`write`). Numbers that are not
+literals of the program are lifted out of the graph, so that equal expressions with other numbers hit the same executable.
+The lock of a device is let go while compiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gla.array import engine, pending
+from gla.array.buffer import Buffer, remember, resolved, retire, storage_of
+from gla.array.scope import outside
+from gla.array.value import Array
+from gla.ir.builder import constant_value
+from gla.ir.graph import Graph, new_input, substitute
+from gla.ir.node import Node, topological
+from gla.ir.spans import at
+
+LIMIT = 2000
+"""Pending nodes behind one value before it is realised by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A graph and what it is run on."""
+
+    graph: Graph
+    storages: tuple[Any, ...]
+    scalars: tuple[Any, ...]
+
+
+def request(results: Sequence[Node], writes: Sequence[tuple[Node, Node]] = ()) -> Request:
+    """The graph of `results` and `writes` (leaf, new contents), its leaves and loose numbers made parameters."""
+    roots = [*results, *(new for _, new in writes)]
+    order, known = _walk(roots)
+    counts = {node.operands[0] for node in order if node.op == "loop"}
+    replacement: dict[Node, Node] = {}
+    inputs: list[Node] = []
+    storages: list[Any] = []
+    scalars: list[tuple[Node, Any]] = []
+
+    def parameter(leaf: Node) -> Node:
+        found = replacement.get(leaf)
+        if found is None:
+            found = replacement[leaf] = new_input(leaf.type)
+            inputs.append(found)
+            storages.append(storage_of(leaf))
+        return found
+
+    for node in order:
+        if node in known:
+            replacement[node] = parameter(known[node])
+        elif node.op == "input":
+            parameter(node)
+        elif node.op == "constant" and not node.attr("literal") and node not in counts:
+            replacement[node] = new_input(node.type, scalar=True)
+            scalars.append((replacement[node], constant_value(node)))
+    targets = [parameter(leaf) for leaf, _ in writes]
+    new = substitute(tuple(roots), replacement)
+    graph = Graph((*inputs, *(node for node, _ in scalars)), new[: len(results)], tuple(zip(targets, new[len(results) :])))
+    return Request(graph, tuple(storages), tuple(value for _, value in scalars))
+
+
+def _walk(roots: Iterable[Node]) -> tuple[list[Node], dict[Node, Node]]:
+    """(nodes from operands to users, those among them whose value is in memory: node -> leaf), not looking behind the latter."""
+    order: list[Node] = []
+    known: dict[Node, Node] = {}
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        leaf = resolved(node)
+        if leaf is not node:
+            known[node] = leaf
+            order.append(node)
+            continue
+        stack.append((node, True))
+        stack.extend((operand, False) for operand in reversed(node.operands))
+    return order, known
+
+
+def count_behind(node: Node) -> int:
+    """How many nodes wait behind `node`."""
+    return len(_walk([node])[0])
+
+
+def realise(arrays: Sequence[Array]) -> None:
+    """Compute every pending value among `arrays`: one launch a device."""
+    by_device: dict[str, list[Array]] = {}
+    for array in arrays:
+        if array._buffer is None:
+            by_device.setdefault(array._device, []).append(array)
+    for device, group in by_device.items():
+        with outside(), at(None):
+            _realise_on(pending.place(device), group)
+
+
+def _realise_on(place: pending.Place, group: Sequence[Array]) -> None:
+    while True:
+        with place.lock:
+            waiting = [a for a in group if a._buffer is None]
+            if not waiting:
+                return
+            nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
+            asked = request(nodes)
+            executable = engine.lookup(place.device, asked.graph)
+            if executable is not None:
+                _settle(waiting, nodes, engine.run(executable, asked.storages, asked.scalars))
+                return
+        engine.compile_graph(asked.graph, place.device)
+
+
+def _settle(arrays: Sequence[Array], nodes: Sequence[Node], storages: Sequence[Any]) -> None:
+    """Give each array its memory. Of several that are the same expression the first owns it; the others read it, pending."""
+    storage = dict(zip(nodes, storages))
+    owned: dict[Node, Node] = {}
+    for array in arrays:
+        node = array._value
+        assert node is not None
+        if node in owned:
+            array._value, array._count = owned[node], 1
+            continue
+        owned[node] = adopt(array, storage[node])
+
+
+def adopt(array: Array, storage: Any) -> Node:
+    """`array` owns `storage`, which holds its value. Gives the leaf."""
+    node = array._value
+    buffer = Buffer(storage, array._type, array._device)
+    leaf = buffer.leaf
+    pending.discard(array)
+    array._buffer, array._value, array._count = buffer, None, 0
+    if node is not None:
+        remember(node, leaf)
+    return leaf
+
+
+def own(arrays: Sequence[Array]) -> None:
+    """Realise so that every one of `arrays` has memory of its own."""
+    realise(arrays)
+    shared = [a for a in arrays if a._buffer is None]
+    while shared:
+        # The value is another array's memory: a copy, one at a time since equal nodes would share again.
+        _realise_on(pending.place(shared[0]._device), shared[:1])
+        shared = [a for a in shared if a._buffer is None]
+
+
+def readers(place: pending.Place, leaves: set[Node], but: Array | None = None) -> list[Array]:
+    """Live pending values that read one of `leaves`."""
+    found = []
+    reads: dict[Node, bool] = {}
+    for array in place.arrays():
+        node = array._value
+        if array is not but and node is not None and _reads(node, leaves, reads):
+            found.append(array)
+    return found
+
+
+def _reads(root: Node, leaves: set[Node], known: dict[Node, bool]) -> bool:
+    for node in topological([root], stop={n for n, answer in known.items()}):
+        if node not in known:
+            known[node] = resolved(node) in leaves or any(known[o] for o in node.operands)
+    return known[root]
+
+
+def write(buffer: Buffer, value: Node, but: Array | None = None) -> None:
+    """Overwrite the contents of `buffer` by `value`; live pending readers are realised in the same launch."""
+    place = pending.place(buffer.device)
+    with outside(), at(None):
+        while True:
+            with place.lock:
+                leaf = buffer.leaf
+                waiting = readers(place, {leaf}, but)
+                nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
+                asked = request(nodes, [(leaf, value)])
+                executable = engine.lookup(place.device, asked.graph)
+                if executable is not None and _overwrite(place, buffer, leaf, waiting, nodes, asked, executable, but):
+                    return
+            engine.compile_graph(asked.graph, place.device)
+
+
+def _overwrite(
+    place: pending.Place,
+    buffer: Buffer,
+    leaf: Node,
+    waiting: list[Array],
+    nodes: list[Node],
+    asked: Request,
+    executable: Any,
+    but: Array | None,
+) -> bool:
+    """Run the write. The leaf is renewed first, so that whoever reads it meanwhile is either among `waiting` or sees the new one."""
+    buffer.renew()
+    try:
+        if {id(a) for a in readers(place, {leaf}, but)} != {id(a) for a in waiting}:
+            buffer.restore(leaf)
+            return False
+        _settle(waiting, nodes, engine.run(executable, asked.storages, asked.scalars))
+    except BaseException:
+        buffer.restore(leaf)
+        raise
+    retire(leaf)
+    return True
+
+
+def before_write(buffers: Sequence[Buffer]) -> None:
+    """Realise the pending readers of what is about to be written; with nobody waiting it only looks."""
+    if not buffers:
+        return
+    place = pending.place(buffers[0].device)
+    if not place.waiting:
+        return
+    with place.lock:
+        waiting = readers(place, {b.leaf for b in buffers if b.has_leaf})
+        if waiting:
+            own(waiting)
+
+
+def after_write(buffers: Sequence[Buffer]) -> None:
+    """What was read by the old leaves is gone."""
+    for buffer in buffers:
+        retire(buffer.renew())
