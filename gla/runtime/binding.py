@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gla.device.base import Device, GraphNode, Handle, Parameters
+from gla.device.base import GraphNode, Handle, Parameters
 from gla.runtime.program import CopyNode, FillNode, KernelNode, MatmulNode, Piece, Repeat, Segment, While
 
 if TYPE_CHECKING:
@@ -147,14 +147,16 @@ def parameters_of(node: KernelNode, place: Place) -> Parameters:
 
 
 class Binding:
-    """All graphs of a program at one tuple of boundary addresses. `single`: the only graph, when no loop is driven from the host."""
+    """All graphs of a program at one tuple of boundary addresses. `single`: the only graph, when no loop is driven from the host.
+    `staged`: the places of the boundary at which library calls work on staging buffers, so that these may change."""
 
-    __slots__ = ("addresses", "device", "flag", "instances", "packed", "segments", "single", "words")
+    __slots__ = ("addresses", "device", "flag", "instances", "packed", "segments", "single", "staged", "words")
 
     def __init__(self, gate: Gate, segments: tuple[Segment, ...], place: Place, packed: bytes, use: LastUse) -> None:
         self.device, self.segments, self.addresses = gate.device, segments, place.addresses
         self.packed, self.words = packed, place.words
         self.instances = {id(piece): Instance(gate, piece, place, use) for piece in dict.fromkeys(_pieces(segments))}
+        self.staged: frozenset[int] = frozenset()
         alone = len(segments) == 1 and isinstance(segments[0], Piece)
         self.single: Handle = self.instances[id(segments[0])].handle if alone else None
         self.flag = np.zeros(1, np.uint8)
@@ -221,19 +223,3 @@ def _pieces(segments: Iterable[Segment]) -> Iterable[Piece]:
             yield from _pieces(segment.body)
         else:
             yield from _pieces((*segment.even, *segment.odd, *segment.after_odd))
-
-
-def launch_nodes(device: Device, piece: Piece, place: Place, stream: Handle) -> int:
-    """Run a piece without a graph, node by node in order. Returns launches."""
-    addresses = place.addresses
-    for node in piece.nodes:
-        if isinstance(node, KernelNode):
-            device.launch(node.call.kernel.function, node.call.geometry, parameters_of(node, place), stream)
-        elif isinstance(node, CopyNode):
-            device.copy(addresses[node.target], addresses[node.source], node.nbytes, stream)
-        elif isinstance(node, FillNode):
-            device.fill(addresses[node.target], node.byte, node.nbytes, stream)
-        else:
-            a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
-            device.matmul(node.call, a, b, c, addresses[node.workspace], stream)
-    return len(piece.nodes)

@@ -2,35 +2,32 @@
 
 `run` is the replay path: look at each argument once, take outputs from the pool, find the binding of these addresses, launch.
 An executable keeps a few bindings, by least recent use: a loop `u = f(u)` uses two or three. When addresses keep changing,
-the kernels at the boundary of the oldest binding are retargeted; a library call cannot be (the driver fixes its nodes when it
-is captured), so a program with one at a changing boundary is instantiated anew a few times and then launched node by node:
-that costs a few microseconds per node, needs no staging memory and moves no byte, while staging would copy every operand.
+the nodes at the boundary of the oldest binding that allows it are retargeted; a library call cannot be, and works on staging
+buffers then (route.py).
 """
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gla.errors import InternalError
-from gla.runtime.binding import Binding, Place, launch_nodes
+from gla.runtime.binding import Binding, Place
+from gla.runtime.layout import Layout
 from gla.runtime.memory.block import Storage, acquire
 from gla.runtime.memory.lease import LastUse, Lease
-from gla.runtime.memory.pool import Pool
 from gla.runtime.program import MatmulNode, Piece, Program, Repeat, Segment
-from gla.runtime.scalars import Packer, words_of
+from gla.runtime.route import routed
+from gla.runtime.scalars import words_of
 from gla.runtime.stream import Stream, chosen_stream
 
 if TYPE_CHECKING:
     from gla.runtime.machine import Machine
 
 BINDINGS = 4
-REBUILDS = 12  # instantiations for changing addresses of library calls, before nodes are launched one by one
-ALIGNMENT = 256
 
 
 @dataclass(slots=True)
@@ -44,58 +41,12 @@ class Stats:
     launches: int = 0
 
 
-class Layout:
-    """Where a program's buffers are: inputs and outputs by position, temporaries in an arena, a workspace behind them."""
-
-    __slots__ = ("arena_bytes", "buffers", "input_bytes", "outputs", "packer", "written")
-
-    def __init__(self, program: Program, pool: Pool) -> None:
-        plan = program.plan
-        workspace = -(-plan.arena_bytes // ALIGNMENT) * ALIGNMENT
-        self.buffers = (*((b.kind, b.index, b.offset) for b in plan.buffers), ("temporary", -1, workspace))
-        self.input_bytes = tuple(plan.buffers[b].nbytes for b in plan.inputs)
-        self.outputs = tuple((pool.bin(plan.buffers[b].nbytes), plan.buffers[b].nbytes) for b in plan.outputs)
-        written = {plan.buffers[b].index for b, _ in plan.writes}
-        self.written = tuple(k in written for k in range(len(plan.inputs)))
-        self.arena_bytes = workspace + program.workspace_bytes
-        self.packer = Packer([node.dtype for node in plan.scalars])
-
-    def words(self, scalars: Sequence[Any]) -> list[int]:
-        """The runtime scalars as words. RangeError or DtypeError for one that does not fit."""
-        return list(words_of(self.pack(scalars)))
-
-    def pack(self, scalars: Sequence[Any]) -> bytes:
-        """The runtime scalars as bytes."""
-        try:
-            return self.packer.pack(*scalars)
-        except (OverflowError, struct.error, TypeError, ValueError) as error:
-            raise self.packer.explain(scalars, error) from None
-
-    def addresses(self, arena: int, boundary: Sequence[int]) -> list[int]:
-        """Per buffer its address; `boundary`: the inputs' addresses, then the outputs'."""
-        inputs = len(self.input_bytes)
-        found = []
-        for kind, index, offset in self.buffers:
-            if kind == "input":
-                found.append(boundary[index])
-            elif kind == "output":
-                found.append(boundary[inputs + index])
-            else:
-                found.append(arena + offset)
-        return found
-
-    def boundary(self) -> list[int]:
-        """Per buffer its place in the boundary, or -1."""
-        inputs = len(self.input_bytes)
-        return [index if kind == "input" else inputs + index if kind == "output" else -1 for kind, index, _ in self.buffers]
-
-
 class Executable:
     """Runs `program` on `machine`. Safe to use from several threads and streams: runs of one executable follow each other."""
 
     __slots__ = (
         "__weakref__", "_arena", "_bindings", "_buffers_at", "_lease", "_library", "_lock", "_outputs", "_pack", "_scalars",
-        "_use", "_written", "layout", "machine", "program", "segments", "stats",
+        "_staged_at", "_staging", "_staging_lease", "_use", "_written", "layout", "machine", "program", "segments", "stats",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, program: Program) -> None:
@@ -109,6 +60,9 @@ class Executable:
         self._bindings: OrderedDict[tuple[int, ...], Binding] = OrderedDict()
         self._arena: Storage | None = None
         self._lease: Lease | None = None
+        self._staging: dict[int, Storage] = {}
+        self._staged_at: list[int] = []
+        self._staging_lease: Lease | None = None
         self._outputs, self._written = self.layout.outputs, self.layout.written
         self._use = LastUse()
         self._lock = threading.Lock()
@@ -163,9 +117,7 @@ class Executable:
                     self._bindings.move_to_end(key)
             else:
                 binding = self._bind(key, binding, packed, stream)
-            if binding is None:
-                stats.launches += self._launch_nodes(key, packed, stream)
-            elif binding.single is not None:
+            if binding.single is not None:
                 machine.device.launch_graph(binding.single, stream.handle)
                 stats.launches += 1
             else:
@@ -181,49 +133,84 @@ class Executable:
         for storage, written in zip(inputs, self._written):
             acquire(storage.block, stream, written)
 
-    def _bind(self, key: tuple[int, ...], binding: Binding | None, packed: bytes, stream: Stream) -> Binding | None:
-        """The binding for these addresses and scalars: found and patched, made, or the oldest retargeted. None: launch the nodes."""
+    def _bind(self, key: tuple[int, ...], binding: Binding | None, packed: bytes, stream: Stream) -> Binding:
+        """The binding for these addresses and scalars: found and patched, made, or another one retargeted.
+
+        A binding that is being changed is not in `_bindings`: when the driver fails it is let go of.
+        """
         words = words_of(packed)
         bindings, stats = self._bindings, self.stats
-        if binding is not None:
-            stats.hits += 1
-            stats.updates += binding.set_words(words, packed)
-            bindings.move_to_end(key)
-            return binding
-        if self._arena is None:
-            self._take_arena(stream)
         if not self.segments:
             return Binding(self.machine.gate, (), Place([], words), packed, self._use)
-        if len(bindings) >= BINDINGS:
-            old_key, binding = bindings.popitem(last=False)
-            changed = [k for k, (new, old) in enumerate(zip(key, old_key)) if new != old]
-            if self._library.isdisjoint(changed):
-                moved = {buffer: key[k] for k in changed for buffer in self._buffers_at[k]}
-                stats.updates += binding.retarget(moved) + binding.set_words(words, packed)
-                bindings[key] = binding
-                return binding
-            if stats.instantiations >= REBUILDS and len(self.segments) == 1 and isinstance(self.segments[0], Piece):
-                bindings[old_key] = binding
-                return None
-            binding.end()
-        binding = Binding(self.machine.gate, self.segments, self._place(key, packed), packed, self._use)
-        stats.instantiations += len(binding.instances)
+        if self._arena is None:
+            self._take_arena(stream)
+        if binding is not None:
+            stats.hits += 1
+            del bindings[key]
+        elif len(bindings) < BINDINGS:
+            binding = self._instantiate(self.segments, key, packed)
+        else:
+            binding = self._retarget(key, packed, stream)
+        stats.updates += binding.set_words(words, packed)
         bindings[key] = binding
         return binding
 
-    def _launch_nodes(self, key: tuple[int, ...], packed: bytes, stream: Stream) -> int:
-        piece = self.segments[0]
+    def _instantiate(self, segments: tuple[Segment, ...], key: tuple[int, ...], packed: bytes) -> Binding:
+        binding = Binding(self.machine.gate, segments, self._place(key, packed), packed, self._use)
+        self.stats.instantiations += len(binding.instances)
+        return binding
+
+    def _retarget(self, key: tuple[int, ...], packed: bytes, stream: Stream) -> Binding:
+        """The oldest binding that can be moved to these addresses, or a new one in place of the oldest."""
+        for old_key, binding in self._bindings.items():
+            changed = [k for k, (new, old) in enumerate(zip(key, old_key)) if new != old]
+            if (self._library - binding.staged).isdisjoint(changed):
+                del self._bindings[old_key]
+                moved = {buffer: key[k] for k in changed for buffer in self._buffers_at[k]}
+                self.stats.updates += binding.retarget(moved)
+                return binding
+        old_key, binding = next(iter(self._bindings.items()))
+        del self._bindings[old_key]
+        binding.end()
+        changing = binding.staged | {k for k in self._library if key[k] != old_key[k]}
+        inputs = len(self._written)
+        alone = len(self.segments) == 1 and isinstance(self.segments[0], Piece)
+        if not alone or any(k < inputs and self._written[k] for k in changing):
+            return self._instantiate(self.segments, key, packed)
+        made = self._instantiate((self._routed(changing, stream),), key, packed)
+        made.staged = frozenset(changing)
+        return made
+
+    def _routed(self, places: Iterable[int], stream: Stream) -> Piece:
+        """The program with staging buffers at `places` of the boundary; they are numbered after all other buffers."""
+        piece, inputs, count = self.segments[0], len(self._written), len(self._buffers_at)
         assert isinstance(piece, Piece)
-        return launch_nodes(self.machine.device, piece, self._place(key, packed), stream.handle)
+        first = len(self.layout.buffers)
+        sizes: dict[int, int] = {}
+        names: tuple[dict[int, int], dict[int, int]] = {}, {}
+        for k in places:
+            (buffer,) = self._buffers_at[k]
+            sizes[buffer] = self.layout.nbytes[k]
+            names[k >= inputs][buffer] = first + k
+            if k not in self._staging:
+                self._staging[k] = self.machine.pool.allocate(sizes[buffer], stream)
+        self._staged_at = [self._staging[k].address if k in self._staging else 0 for k in range(count)]
+        old, self._staging_lease = (
+            self._staging_lease,
+            Lease(self.machine.gate, [s.block for s in self._staging.values()], self._use),
+        )
+        if old is not None:
+            old.release()
+        return routed(piece, sizes, *names)
 
     def _place(self, key: tuple[int, ...], packed: bytes) -> Place:
         assert self._arena is not None
         arena = self._arena.address
-        return Place(self.layout.addresses(arena, key), words_of(packed))
+        return Place(self.layout.addresses(arena, key) + self._staged_at, words_of(packed))
 
     def _take_arena(self, stream: Stream) -> None:
         self._arena = self.machine.pool.allocate(self.layout.arena_bytes, stream)
-        self._lease = Lease(self.machine.gate, [self._arena.block])
+        self._lease = Lease(self.machine.gate, [self._arena.block], self._use)
 
     def drop(self) -> bool:
         """Let go of bindings and arena; the next run makes them anew. False when it is in use at this moment."""
@@ -233,9 +220,11 @@ class Executable:
             for binding in self._bindings.values():
                 binding.end()
             self._bindings.clear()
-            if self._lease is not None:
-                self._lease.release()
-            self._lease = self._arena = None
+            for lease in (self._lease, self._staging_lease):
+                if lease is not None:
+                    lease.release()
+            self._lease = self._staging_lease = self._arena = None
+            self._staging, self._staged_at = {}, []
             return True
         finally:
             self._lock.release()
@@ -258,11 +247,3 @@ def _library_places(segments: Sequence[Segment], places: Sequence[int]) -> froze
         else:
             found |= _library_places((*segment.even, *segment.odd, *segment.after_odd), places)
     return frozenset(found - {-1})
-
-
-def check_inputs(program: Program, inputs: Sequence[Storage]) -> None:
-    """A fault of gla: the number or the sizes of the inputs are not the plan's."""
-    sizes = tuple(program.plan.buffers[b].nbytes for b in program.plan.inputs)
-    given = tuple(storage.nbytes for storage in inputs)
-    if sizes != given:
-        raise InternalError("GLA9905", f"inputs of {given} bytes were given to a plan that reads {sizes}")

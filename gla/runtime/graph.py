@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gla.errors import CaptureError, GraphError
 from gla.runtime.binding import Instance, Place
-from gla.runtime.executable import Layout, check_inputs
+from gla.runtime.layout import Layout, check_inputs
 from gla.runtime.memory.block import Block, Storage
 from gla.runtime.memory.lease import LastUse, Lease
 from gla.runtime.program import KernelNode, MatmulNode, Node, Piece, Program, shifted

@@ -284,3 +284,14 @@ def test_f1_pool_use_is_constant_over_many_calls(machine: Machine) -> None:
     for _ in range(200):
         (u,) = exe.run([u])
     assert machine.memory()["held"] == held
+
+
+def test_an_arena_returns_in_the_order_of_the_last_run(machine: Machine) -> None:
+    x = array((512, 512))
+    exe = executable(Graph((x,), (linear.matmul(apply("sin", x), x),)), machine)
+    given, other = machine.upload(np.eye(512)), machine.new_stream()
+    exe.run([given])
+    exe.run([given], stream=other)
+    block = exe._arena.block  # type: ignore[union-attr]
+    exe.drop()
+    assert other in block.streams()
