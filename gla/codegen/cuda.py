@@ -84,26 +84,32 @@ class _Printer:
         return "u64" if self.kernel.wide else "u32"
 
     def _items_single(self) -> None:
-        text, counter, count = self.text, self._counter, f"({self._counter}){name(self.kernel.items)}"
+        text, kernel, counter = self.text, self.kernel, self._counter
         text.line(f"const {counter} stride = ({counter})gridDim.x * blockDim.x;")
         text.line(f"{counter} at = ({counter})blockIdx.x * blockDim.x + threadIdx.x;")
-        if unrolls(self.kernel):
-            with text.block(f"for (; at < {count} && {count} - at > {UNROLL - 1}u * stride; at += {UNROLL}u * stride)"):
-                self._unrolled()
-        with text.block(f"for (; at < {count}; at += stride)"):
-            text.line(declare(self.kernel.item, f"({self.kernel.item.dtype.short})at"))
-            self.statements(self.kernel.body)
+        self._indices(kernel.item, kernel.items, "at", "stride", kernel.body)
 
-    def _unrolled(self) -> None:
-        """All loads of several items, then all their stores: equal bits, more bytes in flight."""
-        text, item = self.text, self.kernel.item
-        stores = [s for s in self.kernel.body if isinstance(s, Store)]
+    def _indices(self, index: Value, count: Value, at: str, stride: str, body: tuple[Statement, ...]) -> None:
+        """`body` for index = at, at + stride, ... below count. Unsigned, so that adding the stride cannot overflow."""
+        text, counter = self.text, "u64" if index.dtype.itemsize == 8 else "u32"
+        end = f"({counter}){name(count)}"
+        if unrolls(body):
+            with text.block(f"for (; {at} < {end} && {end} - {at} > {UNROLL - 1}u * {stride}; {at} += {UNROLL}u * {stride})"):
+                self._unrolled(index, f"({index.dtype.short})({at} + u * {stride})", body)
+        with text.block(f"for (; {at} < {end}; {at} += {stride})"):
+            text.line(declare(index, f"({index.dtype.short}){at}"))
+            self.statements(body)
+
+    def _unrolled(self, index: Value, number: str, body: tuple[Statement, ...]) -> None:
+        """All loads of several indices, then all their stores: equal bits, more bytes in flight."""
+        text = self.text
+        stores = [s for s in body if isinstance(s, Store)]
         for k, store in enumerate(stores):
             text.line(f"{store.value.dtype.short} value{k}[{UNROLL}]; {store.index.dtype.short} index{k}[{UNROLL}];")
         text.line("#pragma unroll")
         with text.block(f"for (u32 u = 0; u < {UNROLL}u; ++u)"):
-            text.line(declare(item, f"({item.dtype.short})(at + u * stride)"))
-            self.statements(tuple(s for s in self.kernel.body if not isinstance(s, Store)))
+            text.line(declare(index, number))
+            self.statements(tuple(s for s in body if not isinstance(s, Store)))
             for k, store in enumerate(stores):
                 text.line(f"value{k}[u] = {name(store.value)}; index{k}[u] = {name(store.index)};")
         text.line("#pragma unroll")
@@ -226,17 +232,12 @@ class _Printer:
                 self.text.line(f"{name(target)} = {kept.get(value.id, name(value))};")
 
     def _for_each(self, loop: ForEach) -> None:
-        index, shared = name(loop.index), not self.serial
+        at, shared = f"k{loop.index.id}", not self.serial
         self.natural.add(loop.index.id)
-        counter = "u64" if loop.index.dtype.itemsize == 8 else "u32"
-        start, step = ("member", f"{self.kernel.team}u") if shared else ("0", "1u")
-        guard = "if (active) " if shared and self.kernel.across else ""
-        with self.text.block(
-            f"{guard}for ({counter} k{index} = {start}; k{index} < ({counter}){name(loop.count)}; k{index} += {step})"
-        ):
-            self.text.line(declare(loop.index, f"({loop.index.dtype.short})k{index}"))
-            with self.one_thread():
-                self.statements(loop.body)
+        start, stride = ("member", f"{self.kernel.team}u") if shared else ("0", "1u")
+        with self.text.block("if (active)" if shared and self.kernel.across else ""), self.one_thread():
+            self.text.line(f"{'u64' if loop.index.dtype.itemsize == 8 else 'u32'} {at} = {start};")
+            self._indices(loop.index, loop.count, at, stride, loop.body)
         if shared and _stores(loop):
             self.dirty = True
 

@@ -34,20 +34,19 @@ def max_threads(kernel: Kernel) -> int:
     return kernel.team if kernel.team > LANES else THREADS
 
 
-def unrolls(kernel: Kernel) -> bool:
-    """Whether a thread loads for several items before it stores any: straight-line, short, one thread an item.
+def unrolls(body: tuple[Statement, ...]) -> bool:
+    """Whether a thread loads for several indices before it stores for any: in straight short bodies that end with stores.
 
-    Without it a thread waits for each item's loads; a plain copy then reaches about half of the memory's bandwidth.
+    Without it a thread waits for each index's loads, since a store may change what a later load reads as far as the
+    compiler knows; a plain copy then reaches about half of the memory's bandwidth.
     """
-    if kernel.team > 1:
-        return False
     stored = False
-    for statement in kernel.body:
+    for statement in body:
         if isinstance(statement, Store):
             stored = True
         elif stored or not isinstance(statement, Constant | Compute | Load):
             return False
-    return stored and _count(kernel.body, "") <= 96 and _count(kernel.body, "call") <= 4
+    return stored and _count(body, "") <= 96 and _count(body, "call") <= 4
 
 
 def _count(body: tuple[Statement, ...], op: str) -> int:
@@ -69,7 +68,7 @@ def geometry(kernel: Kernel, items: int, properties: Properties) -> Geometry:
         served = threads // team
         block = (threads, 1, 1) if team == 1 else (team, served, 1)
     blocks = max(1, -(-items // served))
-    if unrolls(kernel) and blocks > 8 * wanted:
+    if team == 1 and unrolls(kernel.body) and blocks > 8 * wanted:
         blocks = -(-blocks // UNROLL)
     # A 32-bit item number must not wrap when the grid's width is added to it.
     most = (1 << 31) - 1 if kernel.wide else max(1, (1 << 29) // served)

@@ -129,17 +129,40 @@ extern "C" __global__ void __launch_bounds__(256) softmax_256_256(const f32* p0,
       __syncthreads();
       v14 = final14[0];
     }
-    for (u32 kv24 = member; kv24 < (u32)v2; kv24 += 256u) {
-      const i32 v24 = (i32)kv24;
-      const i32 v25 = (i32)((u32)v0 * (u32)v2);
-      const i32 v26 = (i32)((u32)v25 + (u32)v24);
-      const i32 v27 = (i32)((u32)v0 * (u32)v2);
-      const i32 v28 = (i32)((u32)v27 + (u32)v24);
-      const f32 v29 = p0[v28];
-      const f32 v30 = v29 - v4;
-      const f32 v31 = expf(v30);
-      const f32 v32 = v31 / v14;
-      p1[v26] = v32;
+    {
+      u32 k24 = member;
+      for (; k24 < (u32)v2 && (u32)v2 - k24 > 3u * 256u; k24 += 4u * 256u) {
+        f32 value0[4]; i32 index0[4];
+        #pragma unroll
+        for (u32 u = 0; u < 4u; ++u) {
+          const i32 v24 = (i32)(k24 + u * 256u);
+          const i32 v25 = (i32)((u32)v0 * (u32)v2);
+          const i32 v26 = (i32)((u32)v25 + (u32)v24);
+          const i32 v27 = (i32)((u32)v0 * (u32)v2);
+          const i32 v28 = (i32)((u32)v27 + (u32)v24);
+          const f32 v29 = p0[v28];
+          const f32 v30 = v29 - v4;
+          const f32 v31 = expf(v30);
+          const f32 v32 = v31 / v14;
+          value0[u] = v32; index0[u] = v26;
+        }
+        #pragma unroll
+        for (u32 u = 0; u < 4u; ++u) {
+          p1[index0[u]] = value0[u];
+        }
+      }
+      for (; k24 < (u32)v2; k24 += 256u) {
+        const i32 v24 = (i32)k24;
+        const i32 v25 = (i32)((u32)v0 * (u32)v2);
+        const i32 v26 = (i32)((u32)v25 + (u32)v24);
+        const i32 v27 = (i32)((u32)v0 * (u32)v2);
+        const i32 v28 = (i32)((u32)v27 + (u32)v24);
+        const f32 v29 = p0[v28];
+        const f32 v30 = v29 - v4;
+        const f32 v31 = expf(v30);
+        const f32 v32 = v31 / v14;
+        p1[v26] = v32;
+      }
     }
   }
 }
