@@ -1,7 +1,7 @@
 """Prints a kernel as LLVM IR for the host device: `void @NAME(ptr slots, i64 begin, i64 end)` runs the items begin..end-1.
 
 Parameters are read from slots of eight bytes (`device.base.Parameters`). Where items are rows times columns (the body
-divides the item by an extent) the function walks rows and columns instead of dividing. Straight-line bodies are left to
+divides the item by an extent) the function walks rows and columns instead of dividing (`llvm_stretch`). Straight-line bodies are left to
 LLVM's vectoriser: accesses of different items are declared independent, which the kernel form promises, and which holds for
 plans that work in place. Bodies with loops run a vector of items at once (`llvm_control`), the rest of a row one by one.
 No fact given to LLVM lets it reorder or contract floating-point arithmetic.
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gla.codegen.kernel import Compute, ForEach, If, Kernel, Loop, Reduce, Statement
+from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Loop, Reduce, Statement
 from gla.codegen.llvm_control import NotInLanes, Statements
 from gla.codegen.llvm_rare import Rare, uses, with_branches
+from gla.codegen.llvm_stretch import Settled, stretches
 from gla.codegen.llvm_text import Operand, memory_type
 from gla.device.base import Geometry, Properties
 from gla.dtypes import bool_
@@ -82,15 +83,14 @@ class Function(Statements):
 
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         super().__init__(kernel, lanes)
-        self.columns: dict[int, str] = {}
+        self.plan = stretches(kernel)
 
     def module(self) -> str:
         start, stop = self._prologue()
-        extents = self._row_lengths()
-        if extents:
-            self._rows(extents, start, stop)
+        if self.plan.useful:
+            self._stretches(start, stop)
         else:
-            self._segment(start, stop, "0")
+            self._segment(start, stop, "0", {})
         self.do("ret void")
         doc = [f"; {line}" for line in self.kernel.doc]
         head = f'define void @"{self.kernel.name}"(ptr noalias readonly %slots, i64 %begin, i64 %end) #0 {{'
@@ -116,49 +116,99 @@ class Function(Statements):
             return "%begin", "%end"
         return self.emit("trunc i64 %begin to i32"), self.emit("trunc i64 %end to i32")
 
-    def _row_lengths(self) -> tuple[int, ...]:
-        """The extents that the body divides the item by."""
-        extents = {p.value.id for p in self.kernel.parameters if p.kind == "extent" and p.value is not None}
-        found = dict.fromkeys(
-            s.args[1].id
-            for s in _walk(self.kernel.body)
-            if isinstance(s, Compute) and s.op in ("irem", "idiv") and s.args[0] is self.kernel.item and s.args[1].id in extents
-        )
-        return tuple(found)[:4]
-
-    def _rows(self, extents: tuple[int, ...], start: str, stop: str) -> None:
-        """Walk the items in stretches that end where an extent divides the item's number: within one, the item divided by an
-        extent is fixed, and the remainder counts up. One division an extent and stretch instead of one an item."""
+    def _stretches(self, start: str, stop: str) -> None:
+        """Walk the items stretch by stretch (`llvm_stretch`)."""
         kind = self.index_kind
-        head, body, done = self.new_label("rows"), self.new_label("row"), self.new_label("rows.done")
+        head, body, done = self.new_label("stretches"), self.new_label("stretch"), self.new_label("stretches.done")
         before, item = self.label, Operand(self.fresh(), self.index)
         self.branch(head)
         self.begin(head)
         phi = self.reserve()
         self.do(f"br i1 {self.emit(f'icmp slt {kind} {item.text}, {stop}')}, label %{body}, label %{done}")
         self.begin(body)
-        length = self.emit(f"sub nsw {kind} {stop}, {item.text}")
-        for extent in extents:
-            by = self.env[extent].text
-            self.known["idiv", extent] = Operand(self.emit(f"sdiv {kind} {item.text}, {by}"), self.index)
-            column = self.columns[extent] = self.emit(f"srem {kind} {item.text}, {by}")
-            here = self.emit(f"sub nsw {kind} {by}, {column}")
-            length = self.emit(f"select i1 {self.emit(f'icmp slt {kind} {here}, {length}')}, {kind} {here}, {kind} {length}")
-        self._segment("0", length, item.text)
+        length = self._settle(item, self.emit(f"sub nsw {kind} {stop}, {item.text}"))
+        lines = {s.statement.result.id: self.use(s.statement.result).text for s in self.plan.settled if s.kind == "line"}
+        for s in self.plan.settled:
+            if s.kind == "flat":
+                self.known[s.statement.result.id] = self.use(s.statement.result)
+        if not self.plan.doubts:
+            self._segment("0", length, item.text, lines)
+        else:
+            self._doubted(length, item.text, lines)
         following = Operand(self.emit(f"add nsw {kind} {item.text}, {length}"), self.index)
         self.phi(phi, item, before, Operand(start, self.index), following)
         self.branch(head)
         self.begin(done)
 
-    def _segment(self, start: str, stop: str, base: str) -> None:
-        """The items base + start .. base + stop: whole vectors first where the body wants lanes, then one by one."""
+    def _settle(self, item: Operand, length: str) -> str:
+        """Compute what is settled, at the stretch's first item; gives the number of items for which all of it holds."""
+        kind = self.index_kind
+        self.env[self.kernel.item.id] = item
+        self.counting.add(self.kernel.item.id)
+        for s in self.plan.settled:
+            if isinstance(s.statement, Constant):
+                self.constant(s.statement)
+                continue
+            result = s.statement.result
+            if s.arm:
+                self.env[result.id] = self.use(s.statement.args[s.arm])
+                self.counting.add(result.id)
+            else:
+                self.computation(s.statement)
+            if s.limit:
+                here = self._limit(s)
+                length = self.emit(
+                    f"select i1 {self.emit(f'icmp slt {kind} {here}, {length}')}, {kind} {here}, {kind} {length}"
+                )
+        return self.emit(f"select i1 {self.emit(f'icmp slt {kind} {length}, 1')}, {kind} 1, {kind} {length}")
+
+    def _limit(self, s: Settled) -> str:
+        """For how many items from here the statement's result holds."""
+        assert s.line is not None
+        assert s.bound is not None
+        kind, line, bound = self.index_kind, self.use(s.line).text, self.use(s.bound).text
+        if s.limit in ("idiv", "irem"):
+            rest = self.emit(f"sub nsw {kind} {bound}, {self.emit(f'srem {kind} {line}, {bound}')}")
+            return self.emit(f"select i1 {self.emit(f'icmp slt {kind} {line}, 0')}, {kind} 1, {kind} {rest}")
+        away = self.emit(f"sub {kind} {bound}, {line}")
+        if s.limit in ("le", "gt"):
+            away = self.emit(f"add {kind} {away}, 1")
+        never = (1 << (63 if self.kernel.wide else 31)) - 1
+        after = self.emit(f"select i1 {self.emit(f'icmp sgt {kind} {away}, 0')}, {kind} {away}, {kind} {never}")
+        if s.limit not in ("eq", "ne"):
+            return after
+        return self.emit(f"select i1 {self.emit(f'icmp eq {kind} {away}, 0')}, {kind} 1, {kind} {after}")
+
+    def _doubted(self, length: str, item: str, lines: dict[int, str]) -> None:
+        """The stretch with all doubted selections taken to be lines, where they are, else the body as it stands."""
+        sure = "true"
+        for s in self.plan.doubts:
+            condition = self.known[s.statement.args[0].id].text  # type: ignore[union-attr]
+            sure = self.emit(f"and i1 {sure}, {condition if s.arm == 1 else self.emit(f'xor i1 {condition}, true')}")
+        quick, slow, joined = self.new_label("sure"), self.new_label("doubt"), self.new_label("joined")
+        self.do(f"br i1 {sure}, label %{quick}, label %{slow}")
+        self.begin(quick)
+        self._segment("0", length, item, lines)
+        self.branch(joined)
+        self.begin(slow)
+        doubtful = self.plan.doubtful
+        self.known = {k: v for k, v in self.known.items() if k not in doubtful}
+        lanes, self.wide_lanes = self.wide_lanes, 1
+        self._segment("0", length, item, {k: v for k, v in lines.items() if k not in doubtful})
+        self.wide_lanes = lanes
+        self.branch(joined)
+        self.begin(joined)
+
+    def _segment(self, start: str, stop: str, base: str, lines: dict[int, str]) -> None:
+        """The items base + start .. base + stop: whole vectors first where the body wants lanes, then one by one.
+        `lines`: the values that count up with the items, at `base`."""
         kind = self.index_kind
         if self.wide_lanes > 1:
             self.lanes = self.wide_lanes
             full = self.emit(f"sdiv {kind} {self.emit(f'sub nsw {kind} {stop}, {start}')}, {self.lanes}")
             with self.counted(full, kind, stem="block") as loop:
                 at = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {loop.counter}, {self.lanes}')}")
-                self._bind(at, base)
+                self._bind(at, base, lines)
                 self.statements(self.kernel.body)
             start = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {full}, {self.lanes}')}")
             self.lanes = 1
@@ -168,19 +218,19 @@ class Function(Statements):
             facts.append(self.node('!{!"llvm.loop.vectorize.width", i32 1}'))
         self.groups = (group,)
         with self.counted(stop, kind, start=start, stem="item", metadata=self.loop_metadata(*facts)) as loop:
-            self._bind(loop.counter, base)
+            self._bind(loop.counter, base, lines)
             self.statements(self.kernel.body)
         self.groups = ()
 
-    def _bind(self, at: str, base: str) -> None:
-        """What the body calls the item base + at, and its remainders by the row lengths."""
+    def _bind(self, at: str, base: str, lines: dict[int, str]) -> None:
+        """What the body calls the item base + at, and the lines."""
         numbered = self.consecutive if self.lanes > 1 else Operand
         kind = self.index_kind
         item = at if base == "0" else self.emit(f"add nsw {kind} {base}, {at}")
         self.env[self.kernel.item.id] = numbered(item, self.index)
         self.counting.add(self.kernel.item.id)
-        for extent, column in self.columns.items():
-            self.known["irem", extent] = numbered(self.emit(f"add nsw {kind} {column}, {at}"), self.index)
+        for line, first in lines.items():
+            self.known[line] = numbered(self.emit(f"add nsw {kind} {first}, {at}"), self.index)
 
 
 __all__ = ["geometry", "lanes_of", "print_llvm"]

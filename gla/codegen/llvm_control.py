@@ -35,7 +35,7 @@ class Statements(Reductions):
         self.index, self.index_kind = index_type(kernel.wide)
         self.counting: set[int] = set()  # values made of counters by +, -, * in narrow index arithmetic
         self.steady: set[int] = set()  # extents and constants of index dtype
-        self.known: dict[tuple[str, int], Operand] = {}  # what idiv and irem of the item by the split extent are
+        self.known: dict[int, Operand] = {}  # values settled over a stretch of items (`llvm_stretch`)
 
     def statements(self, body: tuple[Statement, ...]) -> None:
         branched = self._branched.get(id(body))
@@ -54,9 +54,8 @@ class Statements(Reductions):
             self.steady.add(s.result.id)
 
     def computation(self, s: Compute) -> None:
-        if s.op in ("idiv", "irem") and s.args[0] is self.kernel.item and (s.op, s.args[1].id) in self.known:
-            self.env[s.result.id] = self.known[s.op, s.args[1].id]
-            self.counting.add(s.result.id)
+        if s.result.id in self.known:
+            self.env[s.result.id] = self.known[s.result.id]
             return
         exact = self._counts(s)
         self.env[s.result.id] = self.compute(s.op, tuple(self.use(a) for a in s.args), s.result.dtype, s.name, exact)
