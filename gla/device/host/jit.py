@@ -89,7 +89,9 @@ def emit_assembly(source: str, name: str = "module") -> str:
 @cache
 def _engine() -> Any:
     _machine()
-    return llvm.create_lljit_compiler(_machine(), use_jit_link=False)
+    # JITLink keeps code and its constants within reach of each other; the older linker places sections apart and lets 32-bit
+    # relocations overflow where a driver has reserved much address space: a crash now and then.
+    return llvm.create_lljit_compiler(_machine(), use_jit_link=True)
 
 
 class Library:
