@@ -47,9 +47,8 @@ def lives(steps: Sequence[Step], buffers: Buffers) -> dict[int, Life]:
                 visit(step.body, (*loops, number), here)
                 extents[number] = (start, clock)
                 clock += 1
-                owned = {b for carry in step.carries for b in carry} | {step.counter}
-                owned |= {step.condition} if step.condition >= 0 else set()
-                for buffer in owned:
+                owned = [b for carry in step.carries for b in carry] + [step.counter, step.condition]
+                for buffer in (b for b in owned if b >= 0):
                     spans.setdefault(buffer, []).append((start, loops, here))
                     spans[buffer].append((clock - 1, loops, here))
             else:

@@ -22,7 +22,7 @@ def uses(step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
         case CopyStep():
             return (step.source,), (step.target,)
         case LoopStep():
-            reads, writes = [start for start, _, _ in step.carries], [step.counter]
+            reads, writes = [start for start, _, _ in step.carries], [b for b in (step.counter, step.condition) if b >= 0]
             for _, current, other in step.carries:
                 writes += [current, other]
             for inner in (*step.test, *step.body):

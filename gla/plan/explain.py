@@ -56,6 +56,12 @@ def launches(steps: Sequence[Step]) -> dict[str, int]:
     return out
 
 
+def counted(counts: Mapping[str, int]) -> str:
+    """`2 kernels, 1 copy`."""
+    one = {"copies": "copy"}
+    return ", ".join(f"{n} {kind if n != 1 else one.get(kind, kind.removesuffix('s'))}" for kind, n in counts.items())
+
+
 def traffic(plan: Plan, steps: Sequence[Step] | None = None) -> int:
     """Bytes that the steps read and write at least: each buffer of a step once, trips multiplied."""
     total = 0
@@ -82,7 +88,7 @@ def size(nbytes: int) -> str:
 
 def explain(plan: Plan) -> str:
     """The notes of a plan and its figures: launches, bytes moved, arena."""
-    counts = ", ".join(f"{n} {kind if n != 1 else kind.removesuffix('s')}" for kind, n in launches(plan.steps).items())
+    counts = counted(launches(plan.steps))
     boundary = sum(b.nbytes for b in plan.buffers if b.kind != "temporary")
     lines = [
         *plan.notes,

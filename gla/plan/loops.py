@@ -16,6 +16,7 @@ from gla.ir.builder import constant_value
 from gla.ir.graph import Graph, new_input, substitute
 from gla.ir.node import Node, make, topological
 from gla.ir.types import Type
+from gla.plan.dependencies import uses
 from gla.plan.explain import tell
 from gla.plan.steps import CopyStep, KernelStep, LoopStep, Region, Step, Target
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 COUNTER = Type(dtypes.int64, (), True)
 ENDLESS = 1 << 62
+NONE = -1  # no counter: nothing in the body asks for the trip number
 PORTABLE = 32  # nodes of a scalar expression that a body computes again rather than reads
 SOURCES = frozenset({"constant", "input", "iota", "broadcast", "reshape"})
 
@@ -132,7 +134,10 @@ def _counted(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     )
     inner = _body_scope(scope, outer)
     steps = _plan_body(inner, list(zip(roots[:carries], (other for _, _, other in buffers))), parts)
-    steps.append(_increment(counter, counter_buffer))
+    if not fixed or any(counter_buffer in uses(step)[0] for step in steps):
+        steps.append(_increment(counter, counter_buffer))
+    else:
+        counter_buffer = NONE
     if fixed:
         trips = max(int(constant_value(count)), 0)
         scope.steps += [LoopStep(tuple(steps), trips, counter_buffer, tuple(buffers)), *afterwards]
@@ -200,7 +205,8 @@ def _conditional(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     carries = node.attr("carries")
     starts, captured = node.operands[:carries], node.operands[carries:]
     counter = new_input(COUNTER, "trip")
-    counter_buffer = _item_buffer(scope, used.get(carries), dtypes.int64)
+    trips = used.get(carries)
+    counter_buffer = NONE if trips is None else _item_buffer(scope, trips, dtypes.int64)
     condition = scope.buffers.temporary(dtypes.bool_, ())
     buffers = _carry_buffers(scope, node, starts, used)
     outer = _outside(scope, node)
@@ -209,7 +215,8 @@ def _conditional(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     inner = _body_scope(scope, outer | dict(zip(body.inputs, current)))
     results = substitute(body.results, dict(zip(body.inputs[carries:], captured, strict=True)))
     steps = _plan_body(inner, list(zip(results, (other for _, _, other in buffers))), {})
-    steps.append(_increment(counter, counter_buffer))
+    if counter_buffer != NONE:
+        steps.append(_increment(counter, counter_buffer))
     (wanted,) = substitute(test.results, dict(zip(test.inputs[carries:], captured, strict=True)))
     test_steps = _test(scope, outer | dict(zip(test.inputs, current)), wanted, condition)
     scope.steps.append(LoopStep(tuple(steps), node.attr("limit"), counter_buffer, tuple(buffers), tuple(test_steps), condition))

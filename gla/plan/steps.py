@@ -102,7 +102,7 @@ class LoopStep:
     """A loop driven from the host by replays of its body.
 
     `count`: trips, or for a while loop the most trips. `counter`: a buffer (int64 scalar) that holds the trip number: the
-    runtime zeroes it before and the body's last step increments it. `carries`: (start, current, next) buffers: `start`
+    runtime zeroes it before and the body's last step increments it; -1 when nobody asks for it. `carries`: (start, current, next) buffers: `start`
     is copied to `current` before the first trip; the body reads `current` and writes `next`; after a trip the roles of
     current and next change. `condition`: for a while loop, a bool buffer that the body's `test` steps compute from
     `current` before each trip; the loop ends when it is false. After the loop the runtime leaves the carries in `current`.

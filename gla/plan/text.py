@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from gla.ir.access import STRUCTURAL
 from gla.ir.node import Node, topological
-from gla.plan.explain import launches, size
+from gla.plan.explain import counted, launches, size
 from gla.plan.steps import CopyStep, KernelStep, LoopStep, MatmulStep, Plan, Region, Step, Target
 
 NAMED = 8
@@ -23,7 +23,7 @@ def print_plan(plan: Plan, name: str = "main") -> str:
 
 def _plan(plan: Plan, name: str) -> Iterator[str]:
     names = _names(plan)
-    counts = ", ".join(f"{n} {kind if n != 1 else kind.removesuffix('s')}" for kind, n in launches(plan.steps).items())
+    counts = counted(launches(plan.steps))
     yield f"plan {name}: {counts or 'nothing to do'}; arena {size(plan.arena_bytes)}"
     for buffer in plan.buffers:
         if buffer.kind == "temporary":
@@ -81,9 +81,8 @@ def _step(step: Step, names: dict[int, str]) -> str:
         case CopyStep():
             return f"copy  {names[step.source]} -> {names[step.target]}"
         case LoopStep():
-            return (
-                f"loop {step.count if not step.test else f'while, at most {step.count}'} trips, counter {names[step.counter]}"
-            )
+            counter = f", counter {names[step.counter]}" if step.counter >= 0 else ""
+            return f"loop {step.count if not step.test else f'while, at most {step.count}'} trips{counter}"
 
 
 def _domain(region: Region) -> str:
@@ -105,7 +104,7 @@ def _ops(region: Region) -> str:
     """The ops of the region in order, equal ones counted, views and constants left out."""
     counts: dict[str, int] = {}
     views = 0
-    stop = set(region.inputs) - set(region.outputs)
+    stop = set(region.inputs)
     for node in topological(region.outputs, stop=stop):
         if node in stop or node.op in ("constant", "input", "item"):
             continue

@@ -94,12 +94,14 @@ class Writes:
             if write.array not in group.needs:
                 break
             reached = accesses(root, stop)
-            for node in (write.array, part) if part is not None else (write.array,):
-                paths = reached.get(node, set())
-                if node is write.array and part is not None and paths:
-                    return False
-                if any(path != identity(node) or node.shape != root.shape for path in paths):
-                    return False
+            if part is not None and write.array in reached:
+                return False
+            node = write.array if part is None else part
+            # A short row is computed whole before any of it is stored.
+            rank = len(group.items) if group.unrolled else len(node.shape)
+            own = identity(node)
+            if any(path[:rank] != own[:rank] or node.shape != root.shape for path in reached.get(node, ())):
+                return False
         if write.target is not None and part is None and write.array in group.needs:
             return False
         return not (group.reduces and group.inner and write.array in group.needs)

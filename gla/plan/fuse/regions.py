@@ -13,7 +13,7 @@ from math import prod
 
 from gla.ir.access import ONE, WHOLE, Map, accesses, identity
 from gla.ir.node import Node
-from gla.plan.fuse.cost import LOOP, Costs, is_large_reduction
+from gla.plan.fuse.cost import CHEAP, LOOP, SMALL, Costs, is_large_reduction
 from gla.plan.fuse.stored import LIMIT
 
 INNER = 16384  # the longest row that one team writes
@@ -38,7 +38,11 @@ class Group:
     needs: dict[Node, None] = field(default_factory=dict)
     inside: dict[Node, None] = field(default_factory=dict)
     level: int = 0
-    story: list[str] = field(default_factory=list)
+
+    @property
+    def unrolled(self) -> bool:
+        """Rows so short that the item's one thread computes all of a row before it stores any."""
+        return 1 <= prod(self.inner) <= SMALL and bool(self.inner)
 
 
 def kernel_group(roots: list[Node], stored: Container[Node], costs: Costs, alone: bool) -> Group:
@@ -56,8 +60,24 @@ def kernel_group(roots: list[Node], stored: Container[Node], costs: Costs, alone
             else:
                 group.inside[node] = None
     group.reduces = any(is_large_reduction(root) for root in roots)
+    if len(roots) == 1 and not group.reduces and _is_small_stack(roots[0], group.reached[roots[0]], stored, costs):
+        group.items, group.inner = roots[0].shape[:-1], roots[0].shape[-1:]
     group.heavy = any(root.op == "item" for root in roots)
     return group
+
+
+def _is_small_stack(root: Node, reached: dict[Node, set[Map]], stored: Container[Node], costs: Costs) -> bool:
+    """Whether each of a row's few elements is an expression of its own, as in a stack of a system's components: one item
+    then computes the row, and shares what the expressions have in common."""
+    if not root.shape or not 2 <= root.shape[-1] <= SMALL:
+        return False
+    own, last = identity(root), len(root.shape) - 1
+    for node in (root, *(n for n, paths in reached.items() if n not in stored and n.op == "concat" and paths == {own})):
+        if node.op == "concat" and node.shape == root.shape and node.attr("axis") == last:
+            bases = [part.operands[0] if part.op == "reshape" else part for part in node.operands]
+            if any(base.op == "item" or is_large_reduction(base) or costs.cost(base) > CHEAP // 2 for base in bases):
+                return True
+    return False
 
 
 class Groups:
@@ -117,7 +137,6 @@ class Groups:
         new.needs = {node: None for group in (first, second) for node in group.needs if node not in roots}
         new.inside = {**first.inside, **second.inside}
         new.level = max(first.level, second.level)
-        new.story = first.story + second.story
         for old in (first, second):
             del self.groups[old]
             for node in old.needs:
@@ -144,23 +163,26 @@ def joined_domain(first: Group, second: Group) -> tuple[tuple[int, ...], tuple[i
         return first.items, first.inner or second.inner
     for rows, plain in ((first, second), (second, first)):
         rank = len(rows.items)
-        if rows.reduces and not plain.reduces and not plain.inner and not plain.heavy and plain.items[:rank] == rows.items:
-            inner = plain.items[rank:]
-            if inner and rows.inner in ((), inner) and fits(rows.items, inner):
-                return rows.items, inner
+        if plain.reduces or plain.inner or plain.heavy or plain.items[:rank] != rows.items:
+            continue
+        inner = plain.items[rank:]
+        if rows.reduces and inner and rows.inner in ((), inner) and fits(rows.items, inner):
+            return rows.items, inner
+        if rows.unrolled and rows.inner == inner:
+            return rows.items, inner
     return None
 
 
-def sees_own(first: Group, second: Group, items: tuple[int, ...]) -> bool:
-    """Whether `second` sees what `first` gives at the item's own index only."""
-    rank = len(items)
+def sees_own(first: Group, second: Group, items: tuple[int, ...], inner: tuple[int, ...]) -> bool:
+    """Whether `second` sees what `first` gives at the item's own index only, or in the item's own row."""
+    rank, unrolled = len(items), bool(inner) and prod(inner) <= SMALL
     for reached in second.reached.values():
         for root in first.roots:
             for path in reached.get(root, ()):
                 own = identity(root)
                 if any(path[k] != own[k] for k in range(min(rank, len(own)))):
                     return False
-                if any(path[k] not in (own[k], ONE, WHOLE) for k in range(rank, len(own))):
+                if not unrolled and any(path[k] not in (own[k], ONE, WHOLE) for k in range(rank, len(own))):
                     return False
     return True
 
@@ -181,6 +203,7 @@ def fuse(groups: Groups) -> None:
     _vertical(groups)
     if _siblings(groups):
         _vertical(groups)
+    _scalars(groups)
 
 
 def _vertical(groups: Groups) -> None:
@@ -196,12 +219,29 @@ def _take_producer(groups: Groups, group: Group) -> Group | None:
         if producer.alone:
             continue
         domain = _joinable(producer, group)
-        if domain is None or not sees_own(producer, group, domain[0]):
+        if domain is None or not sees_own(producer, group, *domain):
             continue
         if groups.reaches(producer, group, direct=False):
             continue
         return groups.join(producer, group, *domain)
     return None
+
+
+def _scalars(groups: Groups) -> None:
+    """Kernels of one item join whatever they have in common: they cost a launch and nothing else."""
+    single = [g for g in groups.groups if g.kind == "kernel" and not (g.items or g.alone or g.heavy)]
+    single.sort(key=lambda g: groups.position[g.roots[0]])
+    joined: list[Group] = []
+    for group in single:
+        for k, first in enumerate(joined):
+            # Reductions do work: two of them stay apart.
+            plain = not (group.reduces or group.inner) or not (first.reduces or first.inner)
+            domain = _joinable(first, group) if plain else None
+            if domain and not groups.reaches(first, group, direct=True) and not groups.reaches(group, first, direct=True):
+                joined[k] = groups.join(first, group, *domain)
+                break
+        else:
+            joined.append(group)
 
 
 def _siblings(groups: Groups) -> bool:
