@@ -73,6 +73,11 @@ def sign(s: Scalars, a: Pair) -> Pair:
     return s.div(z[0], divisor), s.div(z[1], divisor)
 
 
+def _endless(s: Scalars, re: Value, cosine: Value) -> Value:
+    """The cosine, or 1 where it is NaN beside an infinite real part: that part stays infinite, as in C99."""
+    return s.select(s.band(is_infinite(s, re), is_nan(s, cosine)), constants(s, re)(1.0), cosine)
+
+
 def exp(s: Scalars, a: Pair) -> Pair:
     """e**re (cos im + i sin im)."""
     c = constants(s, a[0])
@@ -81,7 +86,7 @@ def exp(s: Scalars, a: Pair) -> Pair:
     cosine, sine = real_cos(s, im), real_sin(s, im)
     vanishes = s.eq(re, c(float("-inf")))
     lost = s.band(vanishes, s.bnot(s.lt(s.abs(im), c(float("inf")))))
-    cosine, sine = s.select(lost, c(1.0), cosine), s.select(lost, s.copysign(c(1.0), im), sine)
+    cosine, sine = _endless(s, re, cosine), s.select(lost, s.copysign(c(1.0), im), sine)
     # Just beyond overflow the sine or cosine may bring the product back: the factor is applied in two steps.
     shift = c(700.0 if s.dtype(re).itemsize == 8 else 80.0)
     large = s.band(s.gt(re, shift), s.lt(re, c(float("inf"))))
@@ -140,7 +145,7 @@ def _times(s: Scalars, a: Value, b: Value) -> Value:
 def sinh(s: Scalars, a: Pair) -> Pair:
     """sinh re cos im + i cosh re sin im."""
     return (
-        _times(s, real_sinh(s, a[0]), real_cos(s, a[1])),
+        _times(s, real_sinh(s, a[0]), _endless(s, a[0], real_cos(s, a[1]))),
         _times(s, real_sin(s, a[1]), real_cosh(s, a[0])),
     )
 
@@ -151,7 +156,7 @@ def cosh(s: Scalars, a: Pair) -> Pair:
     c = constants(s, a[0])
     flat = s.bor(s.eq(a[0], c(0.0)), s.eq(a[1], c(0.0)))
     zero = s.mul(s.copysign(c(0.0), a[0]), s.copysign(c(1.0), a[1]))
-    return s.mul(real_cosh(s, a[0]), real_cos(s, a[1])), s.select(flat, zero, im)
+    return s.mul(real_cosh(s, a[0]), _endless(s, a[0], real_cos(s, a[1]))), s.select(flat, zero, im)
 
 
 def tanh(s: Scalars, a: Pair) -> Pair:
@@ -172,8 +177,7 @@ def tanh(s: Scalars, a: Pair) -> Pair:
     endless = s.band(is_infinite(s, re), s.bnot(s.lt(s.abs(im), c(float("inf")))))
     tail = s.select(endless, s.copysign(c(0.0), im), tail)
     out_re, out_im = s.select(far, s.copysign(c(1.0), re), near_re), s.select(far, tail, near_im)
-    flat = s.eq(im, c(0.0))
-    return out_re, s.select(flat, im, out_im)
+    return s.select(s.eq(re, c(0.0)), re, out_re), s.select(s.eq(im, c(0.0)), im, out_im)
 
 
 def sin(s: Scalars, a: Pair) -> Pair:

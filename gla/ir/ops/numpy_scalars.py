@@ -36,6 +36,8 @@ class NumpyScalars:
         return dtype.numpy.type(value)
 
     def __getattr__(self, name: str) -> Any:
+        if name not in _SIMPLE:
+            raise AttributeError(name)
         function = _SIMPLE[name]
 
         def primitive(*args: Array) -> Array:

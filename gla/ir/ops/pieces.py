@@ -109,9 +109,9 @@ def rarely(
 
     A `Scalars` that has a method `rare(condition, compute, usual)` may branch there; the meaning is that of `select`.
     """
-    branch = getattr(s, "rare", None)
+    branch = getattr(type(s), "rare", None)
     if branch is not None:
-        return branch(condition, compute, usual)
+        return branch(s, condition, compute, usual)
     return tuple(s.select(condition, new, old) for new, old in zip(compute(), usual, strict=True))
 
 
