@@ -1,0 +1,1 @@
+"""Measurements of gla and whatever peers are installed: `python -m benchmarks --help`."""
