@@ -5,6 +5,8 @@ Arrays: `gla.asarray`, `gla.zeros`, every function of the Array API. Functions: 
 
 from math import e, inf, nan, pi
 
+import gla.device  # noqa: F401  loaded before `gla.device` is bound to the function: a later load would take the name back
+
 from gla.array import export as _export
 from gla.array import random
 from gla.array.annotations import scalar
@@ -43,5 +45,5 @@ __all__ = [
     "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
     "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "device", "e", "eval", "fori", "function",
     "inf", "is_capturing", "nan", "newaxis", "pi", "random", "scalar", "scan", "synchronize", "while_loop",
-    *_export.NAMES,
 ]  # fmt: skip
+__all__ += list(_export.NAMES)
