@@ -84,6 +84,7 @@ class Function(Statements):
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         super().__init__(kernel, lanes)
         self.plan = stretches(kernel)
+        self.masked = not any(isinstance(s, Reduce) and s.partials > 1 for s in _walk(kernel.body))
 
     def module(self) -> str:
         start, stop = self._prologue()
@@ -205,7 +206,11 @@ class Function(Statements):
         kind = self.index_kind
         if self.wide_lanes > 1:
             self.lanes = self.wide_lanes
-            full = self.emit(f"sdiv {kind} {self.emit(f'sub nsw {kind} {stop}, {start}')}, {self.lanes}")
+            items = self.emit(f"sub nsw {kind} {stop}, {start}")
+            if self.masked:
+                self._masked_segment(items, start, stop, base, lines)
+                return
+            full = self.emit(f"sdiv {kind} {items}, {self.lanes}")
             with self.counted(full, kind, stem="block") as loop:
                 at = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {loop.counter}, {self.lanes}')}")
                 self._bind(at, base, lines)
@@ -221,6 +226,18 @@ class Function(Statements):
             self._bind(loop.counter, base, lines)
             self.statements(self.kernel.body)
         self.groups = ()
+
+    def _masked_segment(self, items: str, start: str, stop: str, base: str, lines: dict[int, str]) -> None:
+        """All items in vectors, the last one under a mask: one copy of a long body is quicker to compile than two."""
+        kind = self.index_kind
+        blocks = self.emit(f"sdiv {kind} {self.emit(f'add nsw {kind} {items}, {self.lanes - 1}')}, {self.lanes}")
+        with self.counted(blocks, kind, stem="block") as loop:
+            at = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {loop.counter}, {self.lanes}')}")
+            number = self.consecutive(at, self.index).text
+            self.mask = self.emit(f"icmp slt {self.vector(kind)} {number}, {self.splat_text(stop, kind)}")
+            self._bind(at, base, lines)
+            self.statements(self.kernel.body)
+        self.mask, self.lanes = None, 1
 
     def _bind(self, at: str, base: str, lines: dict[int, str]) -> None:
         """What the body calls the item base + at, and the lines."""

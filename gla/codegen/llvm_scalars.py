@@ -81,7 +81,7 @@ class Scalars(Text):
             return self._not(kind, texts[0])
         elif op == "mulhi":
             return self._high_product(dtype, kind, texts)
-        raise InternalError("GLA9905", f"the LLVM printer has no primitive {op!r} on {dtype}")
+        raise InternalError("GLA9921", f"the LLVM printer has no primitive {op!r} on {dtype}")
 
     def _vector_division(self, op: str, kind: str, texts: list[str]) -> str:
         """Quotients of int32 by way of float64, which holds them: exact after truncation. Processors have no vector division."""

@@ -62,7 +62,7 @@ def _optimised(source: str, name: str) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         message = str(error).strip()
-        raise InternalError("GLA9906", f"LLVM refuses the text of {name}: {message}", notes=(source,)) from error
+        raise InternalError("GLA9920", f"LLVM refuses the text of {name}: {message}", notes=(source,)) from error
     module.name = name
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
@@ -115,7 +115,7 @@ class Library:
             try:
                 tracker = _engine().lookup(self.name, name)
             except RuntimeError as error:
-                raise DeviceError("GLA0512", f"the host device finds no function {name!r} in this code: {error}") from error
+                raise DeviceError("GLA0522", f"the host device finds no function {name!r} in this code: {error}") from error
             self._trackers.append(tracker)
             return tracker[name]
 

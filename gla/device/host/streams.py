@@ -40,7 +40,7 @@ def waits(stream: HostStream, call: str) -> None:
     use(stream, HostStream, call)
     if stream.capturing:
         raise CaptureError(
-            "GLA0911",
+            "GLA0922",
             f"{call} on a stream that is being captured: nothing has run yet",
             help="look at values after the capture",
         )
