@@ -86,12 +86,14 @@ class Instance:
                 self.device.set_copy(self.handle, self.nodes[k], addresses[node.target], addresses[node.source], node.nbytes)
         return len(again)
 
-    def set_words(self, words: Words, changed: Iterable[int]) -> int:
+    def set_words(self, words: Words, changed: Sequence[int]) -> int:
         """Store the scalars' words `changed` and set the kernels that take them. Returns how many."""
+        by_word, parameters = self.by_word, self.parameters
         again: dict[int, None] = {}
         for word in changed:
-            for k, slot in self.by_word.get(word, ()):
-                self.parameters[k].slots[slot] = words[word]  # type: ignore[union-attr]
+            value = words[word]
+            for k, slot in by_word.get(word, ()):
+                parameters[k].slots[slot] = value  # type: ignore[union-attr]
                 again[k] = None
         for k in again:
             self._set(k, self.piece.nodes[k])  # type: ignore[arg-type]
@@ -169,9 +171,11 @@ class Binding:
 
     def set_words(self, words: Words, packed: bytes) -> int:
         """Take new scalars; only the kernels that take one that changed are set."""
-        changed = [k for k, (new, old) in enumerate(zip(words, self.words)) if new != old]
+        if packed == self.packed:
+            return 0
+        changed = [k for k, word in enumerate(words) if word != self.words[k]]
         self.packed, self.words = packed, words
-        return sum(instance.set_words(words, changed) for instance in self.instances.values())
+        return sum([instance.set_words(words, changed) for instance in self.instances.values()])
 
     def launch(self, stream: Stream) -> int:
         """Run everything in order on `stream`; waits only where a while loop's test has to be looked at. Returns launches."""

@@ -98,10 +98,15 @@ def _refuse_fork() -> NoReturn:
 
 
 class _Forked:
-    """Stands for a device of the parent process: whatever is asked of it is refused."""
+    """Stands for a device of the parent process, or for a lock that another thread may have held: whatever is asked of it is refused."""
 
     def __getattr__(self, name: str) -> NoReturn:
         _refuse_fork()
+
+    def __enter__(self) -> NoReturn:
+        _refuse_fork()
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 def _after_fork() -> None:
@@ -109,11 +114,15 @@ def _after_fork() -> None:
     if not _machines:
         return
     _forked = True
+    gone: Any = _Forked()
     for machine in _machines.values():
         machine.gate.closed = True
         machine.gate.retired.clear()
         for holder in (machine, machine.gate, machine.pool, machine.kernels, machine.stream):
-            holder.device = _Forked()  # type: ignore[assignment, attr-defined]
+            holder.device = gone
+        machine.gate.lock = gone
+        for locked in (machine.pool, machine.kernels, machine.executables, *machine.launched):
+            locked._lock = gone
 
 
 os.register_at_fork(after_in_child=_after_fork)

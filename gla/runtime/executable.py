@@ -63,6 +63,7 @@ class Executable:
         self._staging: dict[int, Storage] = {}
         self._staged_at: list[int] = []
         self._staging_lease: Lease | None = None
+        machine.launched.add(self)
         self._outputs, self._written = self.layout.outputs, self.layout.written
         self._use = LastUse()
         self._lock = threading.Lock()

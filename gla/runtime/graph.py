@@ -190,6 +190,7 @@ class GraphExecutable:
     def __init__(self, graph: Graph) -> None:
         self.machine, self.outputs, self._graph_launched = graph.machine, graph.outputs, graph.launched
         self._use, self._lock = LastUse(), threading.Lock()
+        self.machine.launched.add(self)
         self.launches = 0
         self._record = made = graph.recorded()
         place = Place(made.addresses, made.words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ class Machine:
         self.stream = Stream(device, self.gate)
         self.kernels = Kernels(device, self.gate, images or ImageCache())
         self.executables = Executables()
+        self.launched: weakref.WeakSet[Any] = weakref.WeakSet()  # whatever has a launch lock
 
     def new_stream(self, handle: Handle = None) -> Stream:
         """A new non-blocking stream, or the wrapper of a driver's stream that somebody else owns."""
@@ -98,6 +100,15 @@ class Machine:
             executable.drop()
         self.gate.drain_all()
         return self.pool.trim()
+
+    def stats(self) -> dict[str, int]:
+        """What was done so far: plans made and found again, kernels compiled and loaded, and the sums over kept executables."""
+        kept = [executable.stats for executable in self.executables.values()]
+        sums = {name: sum(getattr(s, name) for s in kept) for name in ("runs", "hits", "instantiations", "updates", "launches")}
+        return {
+            "plans": self.executables.plans, "plan_hits": self.executables.hits,
+            "kernels_compiled": self.kernels.compiled, "kernels_loaded": self.kernels.loaded, **sums,
+        }  # fmt: skip
 
     def synchronize(self) -> None:
         """Wait for every stream of gla's on this device."""

@@ -30,6 +30,7 @@ class PreparedCall:
         self.executable, self.machine = executable, executable.machine
         machine: Machine = executable.machine
         self._use, self._lock = LastUse(), threading.Lock()
+        machine.launched.add(self)
         self.launches = 0
         packed = executable.layout.pack(scalars)
         made = settle(machine, executable.program, inputs, scalars)

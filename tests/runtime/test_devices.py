@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +65,36 @@ assert machine.download(kept, np.float64, (100,)).sum() == 100
 sys.exit(os.waitstatus_to_exitcode(status))
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_e9_a_lock_that_another_thread_held_at_the_fork_hangs_nobody() -> None:
+    code = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from gla.compiler import executable
+from gla.errors import DeviceError
+from gla.ir.builder import apply
+from gla.ir.graph import Graph
+from gla.runtime.devices import get_device
+from tests.runtime.conftest import array
+machine = get_device("host")
+x = array((10,))
+exe = executable(Graph((x,), (apply("add", x, 1.0),)), machine)
+given = machine.upload(np.ones(10))
+with exe._lock, machine.pool._lock, machine.gate.lock:
+    pid = os.fork()
+    if pid == 0:
+        found = 0
+        for act in (lambda: exe.run([given]), lambda: machine.upload(np.ones(3)), given.free, machine.reclaim):
+            try:
+                act()
+            except DeviceError as error:
+                found += "spawn" in str(error)
+        os._exit(0 if found == 4 else 1)
+_, status = os.waitpid(pid, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False, cwd=root).returncode == 0

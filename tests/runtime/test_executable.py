@@ -220,3 +220,33 @@ def test_bfloat16_scalars_and_arrays(machine: Machine) -> None:
     a = np.arange(6, dtype=np.float32).astype(dtypes.bfloat16.numpy)
     (out,) = run(machine, Graph((x, s), (apply("multiply", x, s),)), a, 2.5)
     np.testing.assert_array_equal(out.astype(np.float32), np.arange(6, dtype=np.float32) * 2.5)
+
+
+def test_stats_of_a_machine_count_what_was_done(machine: Machine) -> None:
+    exe = executable(step_graph(), machine)
+    u = machine.upload(np.zeros(64))
+    for _ in range(5):
+        (u,) = executable(step_graph(), machine).run([u])
+    found = machine.stats()
+    assert exe.stats.runs == found["runs"] == found["launches"] == 5
+    assert found["plans"] == 1 and found["plan_hits"] == 5 and found["kernels_loaded"] == 1
+
+
+def test_a_failing_update_leaves_the_executable_usable(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.runtime.conftest import scalar
+
+    x, s = array((9,)), scalar()
+    exe = executable(Graph((x, s), (apply("subtract", x, s),)), machine)
+    given = machine.upload(np.arange(9.0))
+    exe.run([given], [1.0])
+
+    def failing(*args: object) -> None:
+        raise DeviceError("GLA0519", "injected")
+
+    monkeypatch.setattr(machine.device, "set_kernel", failing)
+    with pytest.raises(DeviceError, match="injected"):
+        exe.run([given], [2.0])
+    monkeypatch.undo()
+    for value in (1.0, 2.0):
+        (out,) = exe.run([given], [value])
+        np.testing.assert_array_equal(machine.download(out, np.float64, (9,)), np.arange(9.0) - value)

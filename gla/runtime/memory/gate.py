@@ -62,10 +62,10 @@ class Gate:
 
         Returns how many were let go. With a limit it never waits: when another thread drains, it does nothing.
         """
-        if not self.lock.acquire(blocking=limit is None):
+        if self.closed or not self.lock.acquire(blocking=limit is None):
             return 0
         try:
-            if self._draining or self.captures or self.closed:
+            if self._draining or self.captures:
                 return 0
             self._draining = True
             try:
