@@ -58,7 +58,12 @@ class Statements(Reductions):
             self.env[s.result.id] = self.known[s.result.id]
             return
         exact = self._counts(s)
-        self.env[s.result.id] = self.compute(s.op, tuple(self.use(a) for a in s.args), s.result.dtype, s.name, exact)
+        args = tuple(self.use(a) for a in s.args)
+        if s.op in ("idiv", "irem") and self.mask is not None and args[1].varying:
+            one = self.splat(Operand("1", args[1].dtype))  # a lane that does not count may hold a zero, which traps
+            mask = Operand(self.mask, bool_, True)
+            args = (args[0], self.compute("select", (mask, args[1], one), args[1].dtype))
+        self.env[s.result.id] = self.compute(s.op, args, s.result.dtype, s.name, exact)
 
     def _counts(self, s: Compute) -> bool:
         """Whether this is narrow index arithmetic, which by contract does not overflow (the kernel would be wide)."""

@@ -67,7 +67,7 @@ def _optimised(source: str, name: str) -> llvm.ModuleRef:
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
+    options.loop_vectorization = options.loop_interleaving = True
     options.loop_unrolling = False  # unrolling reductions took four times the time to compile, and gained nothing
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
