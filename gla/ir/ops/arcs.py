@@ -5,6 +5,9 @@ float32 goes through float64, which leaves about half an ULP.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from gla.dtypes import float32, float64
 from gla.ir.ops.pieces import Value, constants, fast_two_sum, horner, is_nan, sign_is_set, two_product, two_sum
 from gla.ir.ops.scalars import Scalars
@@ -38,6 +41,29 @@ ASIN = (
     -0.02127609161342343,
     0.03280412970366258,
 )
+# the same for |r| <= 1 and |r| <= 0.5, to 2**-34
+ATAN_SHORT = (
+    -0.3333333223523341,
+    0.19999932194393807,
+    -0.1428425082643407,
+    0.11095202198100279,
+    -0.08988791108360976,
+    0.07269381900549593,
+    -0.054704448085129705,
+    0.034704614059500684,
+    -0.016471424252318286,
+    0.004999302296651846,
+    -0.0007113019077526981,
+)
+ASIN_SHORT = (
+    0.16666667197210558,
+    0.07499947507899943,
+    0.0446603505278078,
+    0.0301077949349558,
+    0.024634576739649746,
+    0.007416860302261149,
+    0.03475843981863148,
+)
 PI, PI_REST = 3.141592653589793, 1.2246467991473532e-16
 HALF_PI, HALF_PI_REST = 1.5707963267948966, 6.123233995736766e-17
 ATAN_HALF, ATAN_HALF_REST = 0.4636476090008061, 2.2698777452961687e-17
@@ -60,10 +86,66 @@ def _half_arc(s: Scalars, size: Value) -> tuple[Value, Value]:
     return fast_two_sum(s, root, s.fma(s.mul(root, z), horner(s, z, ASIN), missing))
 
 
+def _narrowly(s: Scalars, x: Value, function: Callable[[Scalars, Any], Any]) -> Value:
+    """A float32 function by way of float64, where a short polynomial and plain rounding are enough."""
+    return s.convert(function(s, s.convert(x, float64)), float32)
+
+
+def _short_arcs(s: Scalars, x: Value) -> tuple[Value, Value, Value]:
+    """Whether |x| < 1/2; asin |x| if so, and acos |x| if not."""
+    c = constants(s, x)
+    size = s.abs(x)
+    small = s.lt(size, c(0.5))
+    z = s.select(small, s.mul(size, size), s.mul(s.sub(c(1.0), size), c(0.5)))
+    root = s.select(small, size, s.sqrt(z))
+    arc = s.fma(s.mul(root, z), horner(s, z, ASIN_SHORT), root)
+    return small, arc, s.add(arc, arc)
+
+
+def _short_asin(s: Scalars, x: Value) -> Value:
+    small, arc, twice = _short_arcs(s, x)
+    return s.copysign(s.select(small, arc, s.sub(constants(s, x)(HALF_PI), twice)), x)
+
+
+def _short_acos(s: Scalars, x: Value) -> Value:
+    c = constants(s, x)
+    small, arc, twice = _short_arcs(s, x)
+    ends = s.select(s.lt(x, c(0.0)), s.sub(c(PI), twice), twice)
+    return s.select(small, s.sub(c(HALF_PI), s.copysign(arc, x)), ends)
+
+
+def _short_octant(s: Scalars, ratio: Value) -> Value:
+    """atan of 0 <= ratio <= 1."""
+    z = s.mul(ratio, ratio)
+    return s.fma(s.mul(ratio, z), horner(s, z, ATAN_SHORT), ratio)
+
+
+def _short_atan(s: Scalars, x: Value) -> Value:
+    c = constants(s, x)
+    size = s.abs(x)
+    steep = s.gt(size, c(1.0))
+    arc = _short_octant(s, s.select(steep, s.div(c(1.0), size), size))
+    return s.copysign(s.select(steep, s.sub(c(HALF_PI), arc), arc), x)
+
+
+def _short_atan2(s: Scalars, y: Value, x: Value) -> Value:
+    c = constants(s, x)
+    a, b = s.abs(y), s.abs(x)
+    steep = s.gt(a, b)
+    low, high = s.select(steep, b, a), s.select(steep, a, b)
+    ratio = s.div(low, high)
+    ratio = s.select(s.eq(low, high), s.select(s.eq(high, c(0.0)), c(0.0), c(1.0)), ratio)  # 0/0 and inf/inf
+    arc = _short_octant(s, ratio)
+    behind = sign_is_set(s, x)
+    upright = s.sub(c(HALF_PI), s.select(behind, s.neg(arc), arc))
+    result = s.copysign(s.select(steep, upright, s.select(behind, s.sub(c(PI), arc), arc)), y)
+    return s.select(s.bor(is_nan(s, x), is_nan(s, y)), s.add(x, y), result)
+
+
 def asin(s: Scalars, x: Value) -> Value:
     """Within 0.7 ULP; NaN beyond [-1, 1]."""
     if s.dtype(x) is float32:
-        return s.convert(asin(s, s.convert(x, float64)), float32)
+        return _narrowly(s, x, _short_asin)
     c = constants(s, x)
     size = s.abs(x)
     small, rest = _arc(s, size)
@@ -76,7 +158,7 @@ def asin(s: Scalars, x: Value) -> Value:
 def acos(s: Scalars, x: Value) -> Value:
     """Within 0.7 ULP; NaN beyond [-1, 1]."""
     if s.dtype(x) is float32:
-        return s.convert(acos(s, s.convert(x, float64)), float32)
+        return _narrowly(s, x, _short_acos)
     c = constants(s, x)
     size = s.abs(x)
     arc, rest = _arc(s, x)
@@ -126,7 +208,7 @@ def _plus(s: Scalars, base: tuple[float, float], hi: Value, lo: Value) -> Value:
 def atan(s: Scalars, x: Value) -> Value:
     """Within 0.6 ULP."""
     if s.dtype(x) is float32:
-        return s.convert(atan(s, s.convert(x, float64)), float32)
+        return _narrowly(s, x, _short_atan)
     c = constants(s, x)
     # Beyond 2**60 the arc tangent no longer changes.
     size = s.abs(x)
@@ -140,7 +222,7 @@ def atan(s: Scalars, x: Value) -> Value:
 def atan2(s: Scalars, y: Value, x: Value) -> Value:
     """The angle of (x, y) within 0.6 ULP, with C99's answers for zeros and infinities."""
     if s.dtype(x) is float32:
-        return s.convert(atan2(s, s.convert(y, float64), s.convert(x, float64)), float32)
+        return s.convert(_short_atan2(s, s.convert(y, float64), s.convert(x, float64)), float32)
     c = constants(s, x)
     infinity = c(float("inf"))
     a, b = s.abs(y), s.abs(x)

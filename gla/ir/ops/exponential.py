@@ -6,7 +6,7 @@ steps, so that subnormal results are rounded once and overflow is infinite.
 
 from __future__ import annotations
 
-from gla.dtypes import float32, float64
+from gla.dtypes import float64
 from gla.ir.ops.pieces import Value, bits_of, constants, fast_two_sum, horner, power_of_two, scale, two_product, two_sum
 from gla.ir.ops.scalars import Scalars
 
@@ -82,21 +82,25 @@ def exp2(s: Scalars, x: Value) -> Value:
     return scale(s, s.add(top, s.add(lost, rest)), exponent)
 
 
-def expm1_part(s: Scalars, x: Value, shift: int) -> Value:
-    """(exp(x) - 1) 2**-shift, for x from -60 up."""
+def expm1_pair(s: Scalars, x: Value, shift: int) -> tuple[Value, Value]:
+    """(exp(x) - 1) 2**-shift as an unevaluated sum, for x from -60 up."""
     c = constants(s, x)
     dtype = s.dtype(x)
     n, e, rest = exponential(s, x, c(0.0))
     power = power_of_two(s, s.sub(n, s.const(shift, bits_of(dtype))), dtype)
-    top, lost = fast_two_sum(s, s.sub(power, c(2.0**-shift)), s.mul(power, e))
-    return s.add(top, s.fma(power, rest, lost))
+    base, less = fast_two_sum(s, power, c(-(2.0**-shift)))
+    top, lost = fast_two_sum(s, base, s.mul(power, e))
+    return top, s.add(less, s.fma(power, rest, lost))
+
+
+def expm1_part(s: Scalars, x: Value, shift: int) -> Value:
+    """(exp(x) - 1) 2**-shift, for x from -60 up."""
+    return s.add(*expm1_pair(s, x, shift))
 
 
 def expm1(s: Scalars, x: Value) -> Value:
     """Within 1 ULP."""
     c = constants(s, x)
-    if s.dtype(x) is float32:
-        result = s.convert(expm1(s, s.convert(x, float64)), float32)
-        return s.select(s.lt(s.abs(x), c(2.0**-25)), x, result)
-    part = expm1_part(s, clamp(s, x, -60.0, 710.0), 1)
-    return s.select(s.lt(s.abs(x), c(2.0**-54)), x, s.add(part, part))
+    wide = s.dtype(x) is float64
+    part = expm1_part(s, clamp(s, x, -60.0, 710.0 if wide else 89.0), 1)
+    return s.select(s.lt(s.abs(x), c(2.0**-54 if wide else 2.0**-25)), x, s.add(part, part))

@@ -5,6 +5,7 @@ For tests and for folding constants. Values are NumPy arrays or NumPy scalars; I
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -82,7 +83,7 @@ def _mulhi(a: Array, b: Array) -> Array:
     return a1 * b1 + (middle >> half) + ((middle & low) + a0 * b1 >> half)
 
 
-_SIMPLE = {
+_SIMPLE: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,

@@ -28,7 +28,7 @@ BOUNDS = {
     "atan": ("arctan", 0.7, (-5, 5)),
     "sinh": ("sinh", 2.0, (-5, 5)),
     "cosh": ("cosh", 1.5, (-700, 700)),
-    "tanh": ("tanh", 2.2, (-5, 5)),
+    "tanh": ("tanh", 0.7, (-5, 5)),
     "asinh": ("arcsinh", 2.0, (-5, 5)),
     "acosh": ("arccosh", 2.0, (1, 5)),
     "atanh": ("arctanh", 2.0, (-1, 1)),
