@@ -52,14 +52,14 @@ class Parameters:
     The host device hands a kernel the address of the slots; CUDA is given an array of their addresses (`pointers`).
     """
 
-    __slots__ = ("slots", "pointers", "_view", "dtypes")
+    __slots__ = ("slots", "pointers", "_view", "dtypes", "address")
 
     def __init__(self, dtypes: Sequence[DType | None]) -> None:
         """`dtypes`: None for a pointer, else the scalar's dtype (never complex, float16 or bfloat16)."""
         self.dtypes = tuple(dtypes)
         self.slots = np.zeros(max(len(self.dtypes), 1), np.uint64)
         self._view = self.slots.view(np.uint8).reshape(-1, 8)
-        base = self.slots.ctypes.data
+        base = self.address = self.slots.ctypes.data
         self.pointers = np.arange(base, base + 8 * len(self.slots), 8, dtype=np.uint64)
 
     def set(self, index: int, value: Any) -> None:
@@ -74,10 +74,6 @@ class Parameters:
         other = Parameters(self.dtypes)
         other.slots[:] = self.slots
         return other
-
-    @property
-    def address(self) -> int:
-        return self.slots.ctypes.data
 
 
 @dataclass(frozen=True, slots=True)
