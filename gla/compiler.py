@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from gla.codegen.arguments import InputPointer, LoweredKernel, Number, OutputPointer, RuntimeScalar
+from gla.codegen.form import kernel_key
 from gla.codegen.kernel import Kernel
 from gla.codegen.loops import lower
 from gla.config import Options, environment
@@ -20,6 +22,7 @@ from gla.passes.pipeline import run as optimise
 from gla.plan.planner import plan as make_plan
 from gla.plan.steps import KernelStep, LoopStep, MatmulStep, Plan, Step
 from gla.runtime.executable import Executable
+from gla.runtime.kernels import Wanted
 from gla.runtime.machine import Machine
 from gla.runtime.program import KernelCall, Program
 from gla.runtime.scalars import Packer
@@ -46,8 +49,7 @@ def program(graph: Graph, machine: Machine, options: Options | None = None) -> P
     plan = make_plan(optimise(graph, options or environment().options), options or environment().options)
     steps = list(kernel_steps(plan.steps))
     lowered = [lower_step(step) for step in steps]
-    texts = [(low.kernel.name, print_kernel(low.kernel, machine.kind)) for low in lowered]
-    loaded = machine.kernels.load(texts)
+    loaded = machine.kernels.load([wanted(low.kernel, machine.kind) for low in lowered])
     first = dict(zip(plan.scalars, Packer([node.dtype for node in plan.scalars]).first))
     calls = {}
     for step, low, kernel in zip(steps, lowered, loaded):
@@ -97,6 +99,11 @@ def print_kernel(kernel: Kernel, kind: str) -> str:
     from gla.codegen.llvm import print_llvm
 
     return print_llvm(kernel)
+
+
+def wanted(kernel: Kernel, kind: str) -> Wanted:
+    """The kernel as the runtime asks for it: printed only when it is not known yet."""
+    return Wanted(kernel.name, kernel_key(kernel), partial(print_kernel, kernel, kind))
 
 
 def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:

@@ -1,24 +1,34 @@
-"""Kernels of one device: text in, loaded function out; each text is compiled once and loaded once, however many plans use it."""
+"""Kernels of one device: each is printed, compiled and loaded once, however many plans use it; a known one is not even printed."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from gla.device.base import Device, Handle
 from gla.runtime.cache import ImageCache, image_key
 from gla.runtime.memory.gate import Gate
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A kernel to be loaded. `key` is equal for kernels of equal text; `text` prints it, when it has to be compiled."""
+
+    name: str
+    key: str
+    text: Callable[[], str]
+
+
 class LoadedKernel:
     """A function of a loaded module. The module is unloaded when nobody needs it and all launches have passed."""
 
-    __slots__ = ("__weakref__", "_device", "_gate", "function", "module", "name", "source")
+    __slots__ = ("__weakref__", "_device", "_gate", "function", "module", "name")
 
-    def __init__(self, device: Device, gate: Gate, name: str, source: str, image: bytes) -> None:
-        self.name, self.source, self._device, self._gate = name, source, device, gate
+    def __init__(self, device: Device, gate: Gate, name: str, image: bytes) -> None:
+        self.name, self._device, self._gate = name, device, gate
         self.module = device.load(image)
         self.function = device.function(self.module, name)
 
@@ -48,34 +58,34 @@ class Kernels:
         self._known: weakref.WeakValueDictionary[tuple[str, str], LoadedKernel] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
-    def load(self, texts: Sequence[tuple[str, str]]) -> list[LoadedKernel]:
-        """The kernels with these (name, source) texts, new ones compiled side by side."""
+    def load(self, kernels: Sequence[Wanted]) -> list[LoadedKernel]:
+        """The kernels, loaded; new ones are compiled side by side."""
+        wanted = {(kernel.name, kernel.key): kernel for kernel in kernels}
         with self._lock:
-            found = {text: self._known.get(text) for text in texts}
-        missing = [text for text, kernel in found.items() if kernel is None]
+            found = {key: self._known.get(key) for key in wanted}
+        missing = [key for key, kernel in found.items() if kernel is None]
         if len(missing) > 1:
             with ThreadPoolExecutor(min(len(missing), 16)) as workers:
-                images = list(workers.map(self._image, missing))
+                images = list(workers.map(self._image, [wanted[key] for key in missing]))
         else:
-            images = [self._image(text) for text in missing]
-        for text, image in zip(missing, images):
-            found[text] = self._keep(text, image)
-        return [kernel for kernel in (found[text] for text in texts) if kernel is not None]
+            images = [self._image(wanted[key]) for key in missing]
+        for key, image in zip(missing, images):
+            found[key] = self._keep(key, image)
+        return [kernel for kernel in (found[kernel.name, kernel.key] for kernel in kernels) if kernel is not None]
 
-    def _keep(self, text: tuple[str, str], image: bytes) -> LoadedKernel:
+    def _keep(self, key: tuple[str, str], image: bytes) -> LoadedKernel:
         with self._lock:
-            kernel = self._known.get(text)
+            kernel = self._known.get(key)
             if kernel is None:
-                kernel = self._known[text] = LoadedKernel(self.device, self.gate, *text, image)
+                kernel = self._known[key] = LoadedKernel(self.device, self.gate, key[0], image)
                 self.loaded += 1
             return kernel
 
-    def _image(self, text: tuple[str, str]) -> bytes:
-        name, source = text
-        key = image_key(self.device.compiler_version(), name, source)
+    def _image(self, kernel: Wanted) -> bytes:
+        key = image_key(self.device.compiler_version(), kernel.name, kernel.key)
         image = self.images.read(key)
         if image is None:
-            image = self.device.compile(source, name)
+            image = self.device.compile(kernel.text(), kernel.name)
             with self._lock:
                 self.compiled += 1
             self.images.write(key, image)
