@@ -3,7 +3,7 @@
 Parameters are read from slots of eight bytes (`device.base.Parameters`). Where items are rows times columns (the body
 divides the item by an extent) the function walks rows and columns instead of dividing (`llvm_stretch`). Straight-line bodies are left to
 LLVM's vectoriser: accesses of different items are declared independent, which the kernel form promises, and which holds for
-plans that work in place. Bodies with loops run a vector of items at once (`llvm_control`), the rest of a row one by one.
+plans that work in place. Bodies with loops run a vector of items at once (`llvm_control`).
 No fact given to LLVM lets it reorder or contract floating-point arithmetic.
 """
 
@@ -84,7 +84,6 @@ class Function(Statements):
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         super().__init__(kernel, lanes)
         self.plan = stretches(kernel)
-        self.masked = not any(isinstance(s, Reduce) and s.partials > 1 for s in _walk(kernel.body))
 
     def module(self) -> str:
         start, stop = self._prologue()
@@ -201,35 +200,25 @@ class Function(Statements):
         self.begin(joined)
 
     def _segment(self, start: str, stop: str, base: str, lines: dict[int, str]) -> None:
-        """The items base + start .. base + stop: whole vectors first where the body wants lanes, then one by one.
-        `lines`: the values that count up with the items, at `base`."""
+        """The items base + start .. base + stop. `lines`: the values that count up with the items, at `base`."""
         kind = self.index_kind
         if self.wide_lanes > 1:
-            self.lanes = self.wide_lanes
-            items = self.emit(f"sub nsw {kind} {stop}, {start}")
-            if self.masked:
-                self._masked_segment(items, start, stop, base, lines)
-                return
-            full = self.emit(f"sdiv {kind} {items}, {self.lanes}")
-            with self.counted(full, kind, stem="block") as loop:
-                at = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {loop.counter}, {self.lanes}')}")
-                self._bind(at, base, lines)
-                self.statements(self.kernel.body)
-            start = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {full}, {self.lanes}')}")
-            self.lanes = 1
+            self._vectors(start, stop, base, lines)
+            return
         group = self.node("distinct !{}")
-        facts = [self.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')]
-        if self.wide_lanes > 1:
-            facts.append(self.node('!{!"llvm.loop.vectorize.width", i32 1}'))
+        facts = self.loop_metadata(self.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}'))
         self.groups = (group,)
-        with self.counted(stop, kind, start=start, stem="item", metadata=self.loop_metadata(*facts)) as loop:
+        with self.counted(stop, kind, start=start, stem="item", metadata=facts) as loop:
             self._bind(loop.counter, base, lines)
             self.statements(self.kernel.body)
         self.groups = ()
 
-    def _masked_segment(self, items: str, start: str, stop: str, base: str, lines: dict[int, str]) -> None:
-        """All items in vectors, the last one under a mask: one copy of a long body is quicker to compile than two."""
+    def _vectors(self, start: str, stop: str, base: str, lines: dict[int, str]) -> None:
+        """The items in vectors, the last one ragged: all run under a mask, which costs next to nothing, since a second copy of
+        the body for the rest doubles the time to compile."""
         kind = self.index_kind
+        self.lanes = self.wide_lanes
+        items = self.emit(f"sub nsw {kind} {stop}, {start}")
         blocks = self.emit(f"sdiv {kind} {self.emit(f'add nsw {kind} {items}, {self.lanes - 1}')}, {self.lanes}")
         with self.counted(blocks, kind, stem="block") as loop:
             at = self.emit(f"add nsw {kind} {start}, {self.emit(f'mul nsw {kind} {loop.counter}, {self.lanes}')}")

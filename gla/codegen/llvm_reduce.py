@@ -159,7 +159,7 @@ class Reductions(Scalars):
         kind = TYPES[s.index.dtype.name]
         start = [self._whole(self.use(v)) for v in s.identity]
         sums = tuple(self._array(o, s.partials) for o in start)
-        with self.counted(str(s.partials), kind, stem="fill", metadata=self._scalar_loop()) as loop:
+        with self.counted(str(s.partials), kind, stem="fill") as loop:
             self._put(sums, kind, loop.counter, start)
         full = self.emit(f"udiv {kind} {count}, {s.partials}")
         with self.counted(full, kind, stem="round") as loop:
@@ -170,16 +170,10 @@ class Reductions(Scalars):
         for result, own in zip(s.results, self._get(sums, kind, "0")):
             self.env[result.id] = own
 
-    def _scalar_loop(self) -> str:
-        """Keeps LLVM from vectorising loops of the items that are left over beside whole vectors: that is time for nothing."""
-        if self.wide_lanes == 1 or self.lanes > 1:
-            return ""
-        return self.loop_metadata(self.node('!{!"llvm.loop.vectorize.width", i32 1}'))
-
     def _round(self, s: Reduce, arrays: tuple[Array, ...], base: str, stop: str) -> None:
         """for p < stop: acc[p] = combine(acc[p], element(base + p))."""
         kind = TYPES[s.index.dtype.name]
-        with self.counted(stop, kind, stem="partial", metadata=self._scalar_loop()) as loop:
+        with self.counted(stop, kind, stem="partial") as loop:
             self._bind_counter(s.index, self.emit(f"add nsw {kind} {base}, {loop.counter}"))
             self.statements(s.body)
             element = [self._whole(self.use(v)) for v in s.element]
@@ -191,7 +185,7 @@ class Reductions(Scalars):
         kind = TYPES[s.index.dtype.name]
         with self.counted(str(length.bit_length() - 1), kind, stem="tree") as level:
             half = self.emit(f"lshr {kind} {length // 2}, {level.counter}")
-            with self.counted(half, kind, stem="half", metadata=self._scalar_loop()) as p:
+            with self.counted(half, kind, stem="half") as p:
                 other = self.emit(f"add nsw {kind} {p.counter}, {half}")
                 left = self._get(arrays, kind, p.counter)
                 joined = self._combine(s, left, self._get(arrays, kind, other))
