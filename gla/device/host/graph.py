@@ -16,6 +16,7 @@ import numpy as np
 
 from gla.device.base import Geometry, GraphNode, Matmul, Parameters
 from gla.device.host import blas
+from gla.device.host.threads import GRAIN
 from gla.errors import GraphError
 
 SPREAD = 1 << 19  # primitives from which a launch is worth waking other threads: that takes about 25 us
@@ -32,7 +33,7 @@ class Call:
 
     @property
     def heavy(self) -> bool:
-        return self.items > 64 and self.items * self.cost >= SPREAD
+        return self.items > GRAIN and self.items * self.cost >= SPREAD
 
 
 @dataclass(slots=True)

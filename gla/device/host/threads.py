@@ -13,6 +13,7 @@ from itertools import count
 
 Run = Callable[[int, int, int], None]
 PIECES = 4  # per thread
+GRAIN = 32  # items that a piece counts in: whole vectors
 
 
 def cores() -> int:
@@ -30,7 +31,7 @@ class _Job:
 
     def __init__(self, run: Run, slots: int, items: int, pieces: int) -> None:
         self.run, self.slots, self.items = run, slots, items
-        self.size = (items // pieces + 64) // 64 * 64
+        self.size = (items // pieces + GRAIN) // GRAIN * GRAIN
         self.pieces = -(-items // self.size)
         self._taken, self._finished = count(), count(1)
         self.done = threading.Lock()
