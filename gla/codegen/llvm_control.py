@@ -192,6 +192,9 @@ class Statements(Reductions):
 
     def foreach(self, s: ForEach) -> None:
         count = self._shared(s.count, s.index)
+        if self.wide_lanes == 1 and any(isinstance(part, Rare) for part in with_branches(s.body, self._uses)):
+            self._foreach_in_vectors(s, count)
+            return
         group, outer = self.node("distinct !{}"), self.groups
         facts = self.loop_metadata(self.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}'))
         self.groups = (*outer, group)
@@ -199,6 +202,19 @@ class Statements(Reductions):
             self._bind_counter(s.index, loop.counter)
             self.statements(s.body)
         self.groups = outer
+
+    def _foreach_in_vectors(self, s: ForEach, count: str) -> None:
+        """Sixteen indices at a time, for bodies with rare work, which LLVM's vectoriser would do for every index."""
+        kind = TYPES[s.index.dtype.name]
+        self.lanes = 16
+        vectors = self.emit(f"sdiv {kind} {self.emit(f'add nsw {kind} {count}, 15')}, 16")
+        with self.counted(vectors, kind, stem="each") as loop:
+            index = self.consecutive(self.emit(f"mul nsw {kind} {loop.counter}, 16"), s.index.dtype)
+            self.mask = self.emit(f"icmp slt {self.vector(kind)} {index.text}, {self.splat_text(count, kind)}")
+            self.env[s.index.id] = index
+            self.counting.add(s.index.id)
+            self.statements(s.body)
+        self.mask, self.lanes = None, 1
 
     def _shared(self, count: Value, counter: Value) -> str:
         """A loop's count as text, in the counter's dtype. Refuses one that differs between lanes."""

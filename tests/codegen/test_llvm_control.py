@@ -43,6 +43,37 @@ def test_long_work_gets_a_branch_and_short_work_none():
     assert lanes_of(chosen(2)) == 1
 
 
+@pytest.mark.parametrize("limit", [-10.0, 1.0, 10.0])
+def test_rare_work_in_the_rows_of_a_team(limit):
+    w = Writer("rows_of_rare")
+    x, out, items, count, bound = (
+        w.pointer(dt.float64),
+        w.pointer(dt.float64, True),
+        w.extent(),
+        w.extent(),
+        w.scalar(dt.float64),
+    )
+    row = w.op("mul", w.item, count)
+
+    def write(k):
+        v = w.load(x, w.op("add", row, k))
+        slow = v
+        for _ in range(20):
+            slow = w.op("add", w.op("mul", slow, v), v)
+        w.store(out, w.op("add", row, k), w.op("select", w.op("lt", v, bound), v, slow))
+
+    w.foreach(count, write)
+    kernel = w.kernel(items)
+    assert "rare" in print_llvm(kernel)
+    values = RNG.normal(size=(7, 21))
+    got = np.zeros((7, 21))
+    run(kernel, 7, values, got, 7, 21, limit)
+    slow = values
+    for _ in range(20):
+        slow = slow * values + values
+    assert np.array_equal(got, np.where(values < limit, values, slow))
+
+
 def test_work_that_others_need_too_is_not_rare():
     w = Writer("shared")
     x, out, n = w.pointer(dt.float64), w.pointer(dt.float64, True), w.extent()
