@@ -48,13 +48,10 @@ def _reduce32(s: Scalars, x: Value) -> Angle:
     hi, lo = fast_two_sum(s, first, s.neg(product))
     lo = s.fma(s.neg(n), c(-1.7151245100059e-15), s.sub(lo, below))
     large = s.bnot(s.lt(s.abs(x), c(2.0**16)))
-
-    def wide() -> Angle:
-        turns, bits = turns32(s, s.convert(x, float64))
-        radians = s.mul(turns, s.const(6.283185307179586, float64))
-        upper = s.convert(radians, float32)
-        return upper, s.convert(s.sub(radians, s.convert(upper, float64)), float32), s.convert(bits, uint32)
-
+    turns, bits = turns32(s, s.convert(x, float64))
+    radians = s.mul(turns, s.const(6.283185307179586, float64))
+    upper = s.convert(radians, float32)
+    wide = upper, s.convert(s.sub(radians, s.convert(upper, float64)), float32), s.convert(bits, uint32)
     hi, lo, quadrant = rarely(s, large, wide, (hi, lo, quadrant))
     return hi, lo, quadrant
 
@@ -85,7 +82,7 @@ def _reduce64(s: Scalars, x: Value) -> Angle:
     hi, lo = two_sum(s, first, s.neg(product))
     lo = s.fma(s.neg(n), c(-1.4973849048591833e-33), s.sub(lo, below))
     large = s.bnot(s.lt(s.abs(x), c(2.0**28)))
-    hi, lo, quadrant = rarely(s, large, lambda: _payne_hanek(s, x), (hi, lo, quadrant))
+    hi, lo, quadrant = rarely(s, large, _payne_hanek(s, x), (hi, lo, quadrant))
     return hi, lo, quadrant
 
 

@@ -11,7 +11,8 @@ from gla.ir.ops.exponential import exp as real_exp
 from gla.ir.ops.hyperbolic import cosh as real_cosh
 from gla.ir.ops.hyperbolic import sinh as real_sinh
 from gla.ir.ops.logarithmic import log as real_log
-from gla.ir.ops.pieces import Pair, Value, constants, is_infinite, is_nan
+from gla.ir.ops.logarithmic import log1p as real_log1p
+from gla.ir.ops.pieces import Pair, Value, constants, is_infinite, is_nan, two_product, two_sum
 from gla.ir.ops.scalars import Scalars
 from gla.ir.ops.special import hypot
 from gla.ir.ops.trigonometric import cos as real_cos
@@ -97,8 +98,23 @@ def exp(s: Scalars, a: Pair) -> Pair:
 
 
 def log(s: Scalars, a: Pair) -> Pair:
-    """log|z| + i arg z."""
-    return real_log(s, absolute(s, a)), atan2(s, a[1], a[0])
+    """log|z| + i arg z, to full accuracy also where |z| is near 1."""
+    return _log_modulus(s, a), atan2(s, a[1], a[0])
+
+
+def _log_modulus(s: Scalars, a: Pair) -> Value:
+    """log|z|; from |z|**2 - 1 as a sum of two numbers where that lies between -1/2 and 1."""
+    c = constants(s, a[0])
+    square, square_rest = two_product(s, a[0], a[0])
+    other, other_rest = two_product(s, a[1], a[1])
+    swap = s.gt(other, square)
+    square, other = s.select(swap, other, square), s.select(swap, square, other)
+    base, base_rest = two_sum(s, square, c(-1.0))
+    excess, rest = two_sum(s, base, other)
+    excess = s.add(excess, s.add(s.add(rest, base_rest), s.add(square_rest, other_rest)))
+    near = s.band(s.gt(excess, c(-0.5)), s.lt(excess, c(1.0)))
+    close = s.mul(c(0.5), real_log1p(s, s.select(near, excess, c(0.0))))
+    return s.select(near, close, real_log(s, absolute(s, a)))
 
 
 def sqrt(s: Scalars, a: Pair) -> Pair:

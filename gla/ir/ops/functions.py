@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gla.dtypes import DType
-from gla.ir.ops import arcs, complexes, exponential, hyperbolic, integer, logarithmic, special, trigonometric
+from gla.ir.ops import arcs, complex_arcs, complexes, exponential, hyperbolic, integer, logarithmic, special, trigonometric
 from gla.ir.ops.pieces import Value
 from gla.ir.ops.references import precise, quiet
 from gla.ir.ops.row import Elementwise
@@ -71,20 +71,43 @@ ROWS = (
     _function("cbrt", np.cbrt, special.cbrt, None, doc="the cube root, within 0.7 ULP", cost=36),
     _function("exp", np.exp, exponential.exp, complexes.exp, doc="e to the a, within 0.8 ULP (1 if subnormal)", cost=36),
     _function(
-        "exp2", np.exp2, exponential.exp2, None, doc="2 to the a, within 0.8 ULP (1 if subnormal), exact for integers", cost=38
+        "exp2",
+        np.exp2,
+        exponential.exp2,
+        complex_arcs.exp2,
+        doc="2 to the a, within 0.8 ULP (1 if subnormal), exact for integers",
+        cost=38,
     ),
-    _function("expm1", np.expm1, exponential.expm1, None, doc="exp(a) - 1, exact near 0, within 1 ULP", cost=46),
+    _function("expm1", np.expm1, exponential.expm1, complex_arcs.expm1, doc="exp(a) - 1, exact near 0, within 1 ULP", cost=46),
     _function(
         "log", np.log, logarithmic.log, complexes.log, doc="the natural logarithm, within 0.7 ULP", cost=43, sample=(0.01, 8.0)
     ),
     _function(
-        "log2", np.log2, logarithmic.log2, None, doc="the logarithm to base 2, within 0.51 ULP", cost=75, sample=(0.01, 8.0)
+        "log2",
+        np.log2,
+        logarithmic.log2,
+        complex_arcs.log2,
+        doc="the logarithm to base 2, within 0.51 ULP",
+        cost=75,
+        sample=(0.01, 8.0),
     ),
     _function(
-        "log10", np.log10, logarithmic.log10, None, doc="the logarithm to base 10, within 0.51 ULP", cost=75, sample=(0.01, 8.0)
+        "log10",
+        np.log10,
+        logarithmic.log10,
+        complex_arcs.log10,
+        doc="the logarithm to base 10, within 0.51 ULP",
+        cost=75,
+        sample=(0.01, 8.0),
     ),
     _function(
-        "log1p", np.log1p, logarithmic.log1p, None, doc="log(1 + a), exact near 0, within 0.9 ULP", cost=52, sample=(-0.9, 8.0)
+        "log1p",
+        np.log1p,
+        logarithmic.log1p,
+        complex_arcs.log1p,
+        doc="log(1 + a), exact near 0, within 0.9 ULP",
+        cost=52,
+        sample=(-0.9, 8.0),
     ),
     _function("sin", np.sin, trigonometric.sin, complexes.sin, doc="the sine of any number, within 0.95 ULP", cost=80),
     _function("cos", np.cos, trigonometric.cos, complexes.cos, doc="the cosine of any number, within 0.95 ULP", cost=80),
@@ -96,9 +119,11 @@ ROWS = (
         doc="the tangent of any number, within 2.1 ULP (float32: 0.51)",
         cost=90,
     ),
-    _function("asin", np.arcsin, arcs.asin, None, doc="the arc sine, within 0.7 ULP", cost=55, sample=(-1.0, 1.0)),
-    _function("acos", np.arccos, arcs.acos, None, doc="the arc cosine, within 0.7 ULP", cost=65, sample=(-1.0, 1.0)),
-    _function("atan", np.arctan, arcs.atan, None, doc="the arc tangent, within 0.7 ULP", cost=70),
+    _function("asin", np.arcsin, arcs.asin, complex_arcs.asin, doc="the arc sine, within 0.7 ULP", cost=55, sample=(-1.0, 1.0)),
+    _function(
+        "acos", np.arccos, arcs.acos, complex_arcs.acos, doc="the arc cosine, within 0.7 ULP", cost=65, sample=(-1.0, 1.0)
+    ),
+    _function("atan", np.arctan, arcs.atan, complex_arcs.atan, doc="the arc tangent, within 0.7 ULP", cost=70),
     _function("atan2", np.arctan2, arcs.atan2, None, doc="the angle of the point (b, a), within 0.65 ULP", cost=105),
     _function(
         "sinh", np.sinh, hyperbolic.sinh, complexes.sinh, doc="the hyperbolic sine, within 2 ULP (float32: 0.51)", cost=55
@@ -110,13 +135,18 @@ ROWS = (
         "tanh", np.tanh, hyperbolic.tanh, complexes.tanh, doc="the hyperbolic tangent, within 0.7 ULP (float32: 0.95)", cost=60
     ),
     _function(
-        "asinh", np.arcsinh, hyperbolic.asinh, None, doc="the inverse hyperbolic sine, within 2 ULP (float32: 0.51)", cost=70
+        "asinh",
+        np.arcsinh,
+        hyperbolic.asinh,
+        complex_arcs.asinh,
+        doc="the inverse hyperbolic sine, within 2 ULP (float32: 0.51)",
+        cost=70,
     ),
     _function(
         "acosh",
         np.arccosh,
         hyperbolic.acosh,
-        None,
+        complex_arcs.acosh,
         doc="the inverse hyperbolic cosine, within 2 ULP (float32: 0.51)",
         cost=66,
         sample=(1.0, 8.0),
@@ -125,7 +155,7 @@ ROWS = (
         "atanh",
         np.arctanh,
         hyperbolic.atanh,
-        None,
+        complex_arcs.atanh,
         doc="the inverse hyperbolic tangent, within 2 ULP (float32: 0.51)",
         cost=62,
         sample=(-1.0, 1.0),

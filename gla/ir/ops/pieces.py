@@ -102,17 +102,10 @@ def sign_is_set(s: Scalars, x: Value) -> Value:
     return s.lt(s.bitcast(x, ints), s.const(0, ints))
 
 
-def rarely(
-    s: Scalars, condition: Value, compute: Callable[[], tuple[Value, ...]], usual: tuple[Value, ...]
-) -> tuple[Value, ...]:
-    """`compute()` where the condition holds, else `usual`; the condition holds for few values.
-
-    A `Scalars` that has a method `rare(condition, compute, usual)` may branch there; the meaning is that of `select`.
-    """
-    branch = getattr(type(s), "rare", None)
-    if branch is not None:
-        return branch(s, condition, compute, usual)
-    return tuple(s.select(condition, new, old) for new, old in zip(compute(), usual, strict=True))
+def rarely(s: Scalars, condition: Value, rare: Sequence[Value], usual: Sequence[Value]) -> tuple[Value, ...]:
+    """`rare` where the condition holds, which is for few values, else `usual`: selections by one condition, side by side, so
+    that a printer may put the rare work behind a branch."""
+    return tuple(s.select(condition, new, old) for new, old in zip(rare, usual, strict=True))
 
 
 def flip_sign(s: Scalars, x: Value, mask: Value) -> Value:
