@@ -337,7 +337,7 @@ class HostDevice(Device):
     def instantiate(self, graph: HostGraph) -> Executable:
         self._enter("instantiate")
         use(graph, HostGraph, "instantiate")
-        return Executable(graph, self._run, self._spread if self.pool.size > 1 else None)
+        return Executable(graph, lambda: self._run, self._spread if self.pool.size > 1 else None)
 
     def destroy_executable(self, executable: Executable) -> None:
         self._enter("destroy_executable")

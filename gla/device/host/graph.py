@@ -68,11 +68,14 @@ def position(owner: HostGraph, node: GraphNode) -> int:
 
 
 class Executable:
-    """A copy of a graph's nodes, ready to run. `runner(table, count)` and `spread(call)` are given by the device."""
+    """A copy of a graph's nodes, ready to run. `runner()` gives the function (table, count) that works through a run, `spread`
+    shares a call among threads; both are the device's."""
 
     __slots__ = ("_runner", "_spread", "_steps", "_table", "closed", "graph", "lock", "work")
 
-    def __init__(self, graph: HostGraph, runner: Callable[[int, int], None], spread: Callable[[Call], None] | None) -> None:
+    def __init__(
+        self, graph: HostGraph, runner: Callable[[], Callable[[int, int], None]], spread: Callable[[Call], None] | None
+    ) -> None:
         self.graph, self.closed, self.lock = graph, False, threading.RLock()
         self.work: list[Call | Product] = [_copied(w) for w in graph.nodes]
         self._runner, self._spread = runner, spread
@@ -93,10 +96,8 @@ class Executable:
             if function is work.function and items == work.items:
                 work.parameters.slots[:] = parameters.slots
                 return
-            before = work.heavy
             work.function, work.items, work.cost, work.parameters = function, items, cost, parameters.copy()
-            if before or work.heavy:
-                self._steps = None
+            self._steps = None
             self._enter(number, work)
 
     def run(self) -> None:
@@ -110,8 +111,12 @@ class Executable:
         start, base = 0, self._table.ctypes.data
 
         def close(end: int) -> None:
-            if end > start:
-                steps.append(partial(self._runner, base + 24 * start, end - start))
+            if end == start + 1:
+                only = self.work[start]
+                assert isinstance(only, Call)
+                steps.append(partial(only.function.call, only.parameters.address, 0, only.items))
+            elif end > start:
+                steps.append(partial(self._runner(), base + 24 * start, end - start))
 
         for number, work in enumerate(self.work):
             if isinstance(work, Product):
