@@ -123,7 +123,7 @@ class Executable:
                 stats.launches += 1
             else:
                 stats.launches += binding.launch(stream)
-            stream.submitted = next(stream.ticks)
+            use.mark = stream.submitted = next(stream.ticks)
         return outputs
 
     # --- off the replay path

@@ -207,7 +207,7 @@ class GraphExecutable:
             if use.others or use.stream is not stream:
                 use.launch(stream)
             machine.device.launch_graph(self._instance.handle, stream.handle)
-            stream.submitted = next(stream.ticks)
+            use.mark = stream.submitted = next(stream.ticks)
             self._graph_launched.stream = stream
             self.launches += 1
 

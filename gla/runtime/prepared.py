@@ -55,7 +55,7 @@ class PreparedCall:
                 machine.device.launch_graph(binding.single, stream.handle)
             else:
                 binding.launch(stream)
-            stream.submitted = next(stream.ticks)
+            use.mark = stream.submitted = next(stream.ticks)
             self.launches += 1
         return self.outputs
 

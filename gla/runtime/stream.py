@@ -53,15 +53,20 @@ class Stream:
         self._lock = threading.Lock()
         gate.streams.add(self)
 
-    def after(self, other: Stream) -> None:
-        """Work submitted to this stream from now on runs after everything submitted to `other` so far."""
+    def after(self, other: Stream, mark: int | None = None) -> None:
+        """Work submitted to this stream from now on runs after what `other` was given up to `mark` (so far, if None).
+
+        A number is drawn after the launch that it stands for: an event recorded when `submitted` was read covers every
+        launch with a number up to that.
+        """
         if other is self:
             return
-        mark = other.submitted
-        if self._seen.get(other.number, 0) == mark:
+        now = other.submitted
+        seen = self._seen.get(other.number, 0)
+        if seen >= (now if mark is None else mark):
             return
         other.order(self)
-        self._seen[other.number] = mark
+        self._seen[other.number] = max(seen, now)
         self.submitted = next(self.ticks)  # whoever waits for this stream waits for the other as well
 
     def order(self, consumer: Stream) -> None:
@@ -76,7 +81,7 @@ class Stream:
 
     def has_seen(self, other: Stream) -> bool:
         """Whether work submitted here now is ordered after everything submitted to `other`, with nothing to wait for."""
-        return other is self or self._seen.get(other.number, 0) == other.submitted
+        return other is self or self._seen.get(other.number, 0) >= other.submitted
 
     def synchronize(self) -> None:
         """Wait until everything submitted so far is done."""

@@ -250,3 +250,24 @@ def test_a_failing_update_leaves_the_executable_usable(machine: Machine, monkeyp
     for value in (1.0, 2.0):
         (out,) = exe.run([given], [value])
         np.testing.assert_array_equal(machine.download(out, np.float64, (9,)), np.arange(9.0) - value)
+
+
+def test_a_reader_waits_for_a_write_once_however_busy_the_writers_stream(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exe, shared = executable(step_graph(), machine), machine.upload(np.ones(64))
+    other, calls = machine.new_stream(), []
+    wait = machine.device.wait
+    monkeypatch.setattr(machine.device, "wait", lambda *a: (calls.append(a), wait(*a)), raising=False)
+    machine.download(shared, np.float64, (64,), other)
+    assert len(calls) == 1
+    u = machine.upload(np.zeros(64))
+    for _ in range(5):
+        (u,) = exe.run([u])
+        exe.run([shared])
+        machine.download(shared, np.float64, (64,), other)
+    assert len(calls) == 1
+    machine.write(shared, np.zeros(64))
+    assert len(calls) == 2  # the write waits for the other stream's reads
+    machine.download(shared, np.float64, (64,), other)
+    assert len(calls) == 3

@@ -20,13 +20,15 @@ _ordering = threading.RLock()
 
 
 class Detail:
-    """What the short way does not know. `writer`, `readers`: streams to wait for; `lessees`: the records of graphs that
-    hold the block; `leases` counts holders; `unready`: the record of the graph that has not filled the block yet."""
+    """What the short way does not know. `writer`, `readers`: streams to wait for. `written`: the number on the writer's stream
+    up to which to wait, found when somebody first does. `lessees`: the records of graphs that hold the block; `leases`
+    counts holders; `unready`: the record of the graph that has not filled the block yet."""
 
-    __slots__ = ("freed", "leases", "lessees", "owner", "readers", "released", "unready", "writer")
+    __slots__ = ("freed", "leases", "lessees", "owner", "readers", "released", "unready", "writer", "written")
 
     def __init__(self, writer: Stream | None) -> None:
         self.writer = writer
+        self.written: int | None = None
         self.readers: frozenset[Stream] = frozenset()
         self.lessees: tuple[LastUse, ...] = ()
         self.leases = 0
@@ -178,18 +180,20 @@ def acquire(block: Block, stream: Stream, write: bool) -> None:
                     help="launch an executable of the graph first: `exe = graph.instantiate(); exe()`",
                 )
             detail.unready = None
-        if detail.writer is not None:
-            stream.after(detail.writer)
+        if detail.writer is not None and detail.writer is not stream:
+            if detail.written is None:
+                detail.written = detail.writer.submitted
+            stream.after(detail.writer, detail.written)
         for lessee in detail.lessees:
             lessee.before(stream)
         if write:
             for reader in detail.readers:
                 stream.after(reader)
-            detail.readers, detail.writer = frozenset(), stream
+            detail.readers, detail.writer, detail.written = frozenset(), stream, None
         elif detail.writer is None:
             detail.writer = stream
-        elif stream is not detail.writer and stream not in detail.readers:
+        elif stream not in detail.readers:
             detail.readers |= {stream}
-        plain = not (detail.leases or detail.lessees or detail.readers or detail.owner is not None)
+        plain = not (detail.leases or detail.lessees or detail.readers - {stream} or detail.owner is not None)
         if plain and detail.writer is stream:
             block.detail, block.home = None, stream

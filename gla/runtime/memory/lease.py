@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 
 class LastUse:
-    """`stream`: where the holder was launched last. `others`: streams that have used the leased memory since."""
+    """`stream`, `mark`: where the holder was launched last, and the number of that launch. `others`: streams that have used
+    the leased memory since."""
 
-    __slots__ = ("_lock", "others", "stream")
+    __slots__ = ("_lock", "mark", "others", "stream")
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
+        self.mark = 0
         self.others: set[Stream] = set()
         self._lock = threading.Lock()
 
@@ -30,7 +32,7 @@ class LastUse:
         """`stream` is about to use memory of this holder: order it after the last launch, and note it for the next."""
         with self._lock:
             if self.stream is not None:
-                stream.after(self.stream)
+                stream.after(self.stream, self.mark)
             if self.stream is not stream:
                 self.others.add(stream)
 
@@ -42,9 +44,9 @@ class LastUse:
             for other in self.others:
                 stream.after(other)
             if self.stream is not None:
-                stream.after(self.stream)
+                stream.after(self.stream, self.mark)
             self.others.clear()
-            self.stream = stream
+            self.stream, self.mark = stream, stream.submitted
 
 
 class Lease:
