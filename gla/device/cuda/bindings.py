@@ -23,7 +23,7 @@ RENAMED = {
 # called with the same arguments in both; tests hold this list against both bindings
 PLAIN = """
 cuInit cuDriverGetVersion cuDeviceGet cuDeviceGetCount cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem
-cuDevicePrimaryCtxRetain cuCtxSetCurrent cuGetErrorName cuGetErrorString cuThreadExchangeStreamCaptureMode
+cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetCurrent cuGetErrorName cuGetErrorString cuThreadExchangeStreamCaptureMode
 cuMemAlloc cuMemFree cuMemGetInfo cuMemHostAlloc cuMemFreeHost
 cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyAsync cuMemsetD8Async
 cuStreamCreate cuStreamDestroy cuStreamSynchronize cuStreamWaitEvent cuStreamBeginCaptureToGraph cuStreamEndCapture

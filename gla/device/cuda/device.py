@@ -13,7 +13,6 @@ from gla.device.base import Device, Geometry, GraphNode, Handle, Matmul, Paramet
 from gla.device.cuda import nvrtc
 from gla.device.cuda.cublas import Cublas, workspace_bytes
 from gla.device.cuda.driver import Driver, open_driver, thread
-from gla.device.cuda.errors import driver_error
 from gla.device.cuda.graph import NON_BLOCKING, CudaExecutable, CudaGraph, Graphs
 from gla.device.cuda.memory import Memory
 from gla.errors import DeviceError
@@ -40,9 +39,10 @@ class CudaDevice(Device):
         self._library_lock = threading.Lock()
         self._graphs = Graphs(driver, self._open_library, self._library_lock, self.properties.library_workspace)
         table = driver.table
-        self._launch_kernel, self._graph_launch, self._exec_set_kernel = (
-            table.cuLaunchKernel, table.cuGraphLaunch, table.cuGraphExecKernelNodeSetParams,
-        )  # fmt: skip
+        # what a step of a simulation calls, looked up once
+        self._launch_kernel, self._graph_launch = table.cuLaunchKernel, table.cuGraphLaunch
+        self._exec_set_kernel = table.cuGraphExecKernelNodeSetParams
+        self._record, self._wait = table.cuEventRecord, table.cuStreamWaitEvent
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.properties.name}>"
@@ -97,10 +97,20 @@ class CudaDevice(Device):
         self.driver.unsafe("cuEventDestroy", event)
 
     def record(self, event: Handle, stream: Handle) -> None:
-        self.driver.call("cuEventRecord", event, stream)
+        driver = self.driver
+        if thread.current is not driver:
+            driver.enter()
+        status = self._record(event, stream)[0]
+        if status:
+            driver.again(status, "cuEventRecord", event, stream)
 
     def wait(self, stream: Handle, event: Handle) -> None:
-        self.driver.call("cuStreamWaitEvent", stream, event, 0)
+        driver = self.driver
+        if thread.current is not driver:
+            driver.enter()
+        status = self._wait(stream, event, 0)[0]
+        if status:
+            driver.again(status, "cuStreamWaitEvent", stream, event, 0)
 
     def query(self, event: Handle) -> bool:
         return self.driver.finished(event)
@@ -136,11 +146,11 @@ class CudaDevice(Device):
         driver = self.driver
         if thread.current is not driver:
             driver.enter()
-        status = self._launch_kernel(
-            function, *geometry.grid, *geometry.block, geometry.shared, stream, parameters.pointers, 0
-        )[0]
+        grid, block = geometry.grid, geometry.block
+        arguments = (function, *grid, *block, geometry.shared, stream, parameters.pointers, 0)
+        status = self._launch_kernel(*arguments)[0]
         if status:
-            raise driver_error(status, "cuLaunchKernel", driver.table, f"grid {geometry.grid}, block {geometry.block}")
+            driver.again(status, "cuLaunchKernel", *arguments, detail=f"grid {grid}, block {block}")
 
     # --- the matrix library
     def _open_library(self) -> Cublas:
@@ -202,7 +212,7 @@ class CudaDevice(Device):
             driver.enter()
         status = self._exec_set_kernel(executable.handle, node.handles[0], setting.params)[0]
         if status:
-            raise driver_error(status, "cuGraphExecKernelNodeSetParams", driver.table)
+            driver.again(status, "cuGraphExecKernelNodeSetParams", executable.handle, node.handles[0], setting.params)
 
     def set_copy(self, executable: CudaExecutable, node: GraphNode, target: int, source: int, nbytes: int) -> None:
         if nbytes:
@@ -218,7 +228,7 @@ class CudaDevice(Device):
             driver.enter()
         status = self._graph_launch(executable.handle, stream)[0]
         if status:
-            raise driver_error(status, "cuGraphLaunch", driver.table)
+            driver.again(status, "cuGraphLaunch", executable.handle, stream)
 
 
 def _properties(driver: Driver) -> Properties:

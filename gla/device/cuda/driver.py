@@ -17,8 +17,8 @@ from gla.errors import DeviceError
 
 
 class Thread(threading.local):
-    """Whose context gla made current in this thread last. Launches look at this alone: another library may have made its
-    own context current meanwhile, which calls that name a stream, a function or a graph of ours do not mind."""
+    """Whose context gla made current in this thread last. Launches look at this alone; that another library has made its own
+    context current meanwhile is found out when the driver refuses the call: see `Driver.again`."""
 
     current: Driver | None = None
 
@@ -36,7 +36,7 @@ class Driver:
 
     def __init__(self, table: Any, index: int) -> None:
         self.table, self.index = table, index
-        self.context = None
+        self.context: Any = None
         self.call("cuInit", 0)
         self.version: int = self.call("cuDriverGetVersion")
         if self.version < locate.OLDEST_DRIVER:
@@ -68,6 +68,19 @@ class Driver:
         if self.context is not None:
             self.enter()
         return self._checked(name, args, detail)
+
+    def again(self, status: Any, name: str, *args: Any, detail: str = "") -> None:
+        """A launch failed with `status`: once more with our context current if another library's was, else its error."""
+        results = self.table.types.CUresult
+        if status in (results.CUDA_ERROR_INVALID_CONTEXT, results.CUDA_ERROR_INVALID_HANDLE) and not self._is_current():
+            self.enter()
+            self._checked(name, args, detail)
+            return
+        raise driver_error(status, name, self.table, detail)
+
+    def _is_current(self) -> bool:
+        current = self._checked("cuCtxGetCurrent", ())
+        return int(current) == int(self.context)
 
     @contextmanager
     def relaxed(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ class FakeTable:
         self.blocks: dict[int, Any] = {}
         self.graphs: dict[int, dict[int, tuple[str, list[int], Any]]] = {}
         self.capture: tuple[int, list[int]] | None = None
+        self.current: Any = None
         self.launched: list[tuple[Any, ...]] = []
         for name in (*PLAIN, *RENAMED):
             setattr(self, name, self._function(name))
@@ -82,6 +83,13 @@ class FakeTable:
 
     def _cuDevicePrimaryCtxRetain(self, device: Any) -> Any:
         return types.CUcontext(next(self.handles))
+
+    def _cuCtxSetCurrent(self, context: Any) -> tuple[()]:
+        self.current = context
+        return ()
+
+    def _cuCtxGetCurrent(self) -> Any:
+        return self.current
 
     def _cuThreadExchangeStreamCaptureMode(self, mode: Any) -> Any:
         return types.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL

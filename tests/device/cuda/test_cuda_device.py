@@ -66,6 +66,22 @@ def test_a_launch_makes_the_context_current_once_a_thread(device, table):
     assert table.names() == ["cuCtxSetCurrent", "cuLaunchKernel", "cuLaunchKernel", "cuLaunchKernel"]
 
 
+def test_a_launch_refused_because_of_another_librarys_context_is_made_again(device, table):
+    executable, stream = device.instantiate(device.create_graph()), device.create_stream()
+    table.current = table.types.CUcontext(0x77)
+    table.fail(1, "cuGraphLaunch", "CUDA_ERROR_INVALID_CONTEXT")
+    device.launch_graph(executable, stream)
+    assert table.launched == [(int(executable.handle), int(stream))]
+    assert int(table.current) == int(device.driver.context)
+
+
+def test_a_launch_refused_in_our_context_is_an_error(device, table):
+    executable, stream = device.instantiate(device.create_graph()), device.create_stream()
+    table.fail(1, "cuGraphLaunch", "CUDA_ERROR_INVALID_HANDLE")
+    with pytest.raises(DeviceError, match="cuGraphLaunch failed: CUDA_ERROR_INVALID_HANDLE"):
+        device.launch_graph(executable, stream)
+
+
 # --- memory
 def test_out_of_memory_names_the_bytes(device, table):
     table.fail(1, "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY")
