@@ -11,8 +11,15 @@ import pytest
 import gla.dtypes as dt
 from gla.codegen.kernel import Kernel
 from gla.codegen.llvm import geometry, lanes_of, print_llvm
+from gla.codegen.loops import lower
 from gla.device.base import Parameters
 from gla.device.host import HostDevice, jit
+from gla.ir.builder import apply, cast
+from gla.ir.graph import new_input
+from gla.ir.ops import functions
+from gla.ir.ops.table import ELEMENTWISE
+from gla.ir.types import Type
+from gla.plan.steps import Region
 from tests import handmade
 from tests.handmade import Writer
 
@@ -372,3 +379,18 @@ def test_the_geometry_counts_items_and_weighs_them():
     heavy = geometry(handmade.row_sums(256), 100, DEVICE.properties)
     assert light.items == heavy.items == 100
     assert heavy.block[0] > 100 * light.block[0]
+
+
+@pytest.mark.parametrize("dtype", [dt.float64, dt.float16, dt.uint64, dt.int8], ids=str)
+def test_no_op_needs_helpers_of_a_compiler(dtype):
+    """Divisions, conversions of narrow floats and products of wide integers are all there in the object."""
+    inputs = [new_input(Type(dtype, (64,)), f"x{k}") for k in range(3)]
+    nodes = [cast(inputs[0], target) for target in dt.ALL if target is not dtype]
+    for name, row in ELEMENTWISE.items():
+        if name not in ("cast", "philox", "where") and dtype.kind in row.kinds and row not in functions.ROWS:
+            nodes.append(apply(name, *inputs[: row.arity]))
+    kernel = lower(Region(tuple(nodes), tuple(inputs), (), (64,))).kernel
+    image = jit.emit_object(print_llvm(kernel), kernel.name)
+    if image[:4] != b"\x7fELF":
+        pytest.skip("reads ELF objects only")
+    assert undefined_symbols(image) <= jit.SYMBOLS
