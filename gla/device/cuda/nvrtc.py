@@ -117,12 +117,12 @@ def compile(source: str, name: str, architecture: str) -> bytes:
 def _text(nvrtc: Any, program: Any, what: str) -> bytes:
     """A result of a program: its log, CUBIN or PTX."""
     status, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
-    buffer = b" " * size if not status else b""
+    buffer = bytearray(0 if status else size)
     if not status:
         (status,) = getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
     if status:
         raise DeviceError("GLA0553", f"nvrtcGet{what} failed: {status.name}", help=locate.install())
-    return buffer
+    return bytes(buffer)
 
 
 def _includes(source: str) -> list[str]:
