@@ -1,0 +1,305 @@
+"""A `for` of a run block, driven from the host in chunks: every chunk is one launch.
+
+A chunk is an IR loop of the trips up to the next trip that prints or writes, and that trip itself with the values asked
+for as further results. A chunk ends as well where the host should look: for Ctrl-C, progress, asserts. How many trips
+that is is estimated from the work of a trip and then from the clock; chunk lengths are powers of two times a first guess,
+so that few plans are made. Between chunks everything stays in device memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gla.ir.builder import apply, constant, is_constant
+from gla.ir.functions import control
+from gla.ir.functions.create import iota
+from gla.ir.functions.index import getitem
+from gla.ir.functions.shape import concat, expand_dims
+from gla.ir.graph import new_input
+from gla.ir.node import Node, topological
+from gla.ir.types import Type
+from gla.lang import syntax as s
+from gla.lang.context import Check, Context
+from gla.lang.effects import Site, Sites
+from gla.lang.lower.batch import batch
+from gla.lang.lower.loops import COUNTER, Carried, Trip, build_trip, emit_value, repeated, told_after, touched_by, with_results
+from gla.lang.scope import Scope
+from gla.lang.values import Value
+
+if TYPE_CHECKING:
+    from gla.lang.host import Host
+
+FIRST_WORK = 2e8  # element operations of the first chunk, at most
+LOOK = 0.4  # seconds between looks, at most, about
+MERGE = 32  # pieces of an emit that are joined into one
+SCHEDULE = 1 << 22  # trips for which a condition on the counter is worked out ahead
+
+
+def drive(ctx: Context, host: Host, scope: Scope, loop: s.For, trips: range, variable: Callable[[Node], Value]) -> Value:
+    """Run the loop; the variables that it assigns get their last values. Gives its emits."""
+    sites = Sites(host.reporter, host.outputs)
+    touched = touched_by(scope, loop.body)
+    trip = build_trip(ctx, scope, loop, touched, variable, sites)
+    if host.engine.dry or not len(trips):
+        return repeated(ctx, trip, len(trips), touched)
+    run = Run(ctx, host, trip, list(sites.found), trips, loop.variable.id)
+    finals, emits = run.run()
+    with_results(touched, finals)
+    return emit_value(trip, emits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """An executable for so many trips, and what its results are: carries, then emits, then the values of sites, then a flag."""
+
+    executable: Any
+    captured: list[Any]
+    scalars: list[Any]
+    types: list[Type]
+    emits: tuple[int, ...]  # which emit each piece belongs to
+    sites: tuple[int, ...]
+
+
+class Run:
+    """One loop under way. `state` are the storages of what it carries."""
+
+    def __init__(self, ctx: Context, host: Host, trip: Trip, sites: Sequence[Site], trips: range, name: str) -> None:
+        self.ctx, self.host, self.engine = ctx, host, host.engine
+        self.trip, self.sites, self.trips, self.name = trip, sites, trips, name
+        self.count = len(trips)
+        self.carried = Carried(ctx, trip)
+        self.emitted = trip.emitted
+        self.pieces: list[list[Node]] = [[] for _ in self.emitted]
+        self.chunks: dict[tuple[Any, ...], Chunk] = {}
+        self._settle_outside()
+        self.state = [self._memory(node) for node in self.engine.settle(self.carried.inits)]
+        self.fires = [self._schedule(site) for site in sites]
+
+    # --- before the first trip
+    def _roots(self) -> list[Node]:
+        trip = self.trip
+        roots = [*trip.after, *(n for n, _ in self.emitted), *(n for c in trip.checks for n in (c.ok, *c.shown))]
+        roots += [] if trip.broken is None else [trip.broken]
+        for site in self.sites:
+            roots += [*site.effect.nodes, *([] if site.guard is None else [site.guard])]
+        return roots
+
+    def _settle_outside(self) -> None:
+        """What the body uses from outside is computed once, and not in every chunk."""
+        roots = self._roots()
+        captured = control.captures_of([self.trip.counter, *self.trip.params], roots)
+        self.engine.settle([n for n in captured if not is_constant(n)])
+        self.work = max(
+            1,
+            sum(
+                prod(n.shape) * _weight(n)
+                for n in topological(roots, stop=set(captured))
+                if n.op != "input" and hasattr(n.type, "shape")
+            ),
+        )
+
+    def _memory(self, leaf: Node) -> Any:
+        """The storage of a leaf; numbers that are passed by value are put into memory."""
+        if is_constant(leaf) or leaf.attr("scalar"):
+            return self.engine.machine.upload(np.asarray(self.engine.value(leaf), leaf.dtype.numpy))
+        return self.engine.held(leaf)
+
+    def _schedule(self, site: Site) -> np.ndarray | None:
+        """The trips in which a site fires, in order; None: every trip is looked at."""
+        every = max(1, site.effect.every)
+        due = np.arange(every - 1, self.count, every)
+        if site.guard is None:
+            return due
+        moving = set(topological([site.guard])) & set(self.trip.params)
+        if moving or self.count > SCHEDULE:
+            return due
+        reached = self.engine.fetch([batch([site.guard], {self.trip.counter: iota(self.count)}, (self.count,))[0]])[0]
+        return due[reached[due]]
+
+    # --- the loop
+    def run(self) -> tuple[list[Node], list[Node]]:
+        """(last values of the variables, stacked emits) as leaves."""
+        limit = max(1, int(FIRST_WORK / self.work))
+        if self.host.limit:
+            limit = min(limit, self.host.limit)
+        limit = _power(limit)
+        k = 0
+        while k < self.count:
+            k, firing, length = self._next(k, limit)
+            started = time.perf_counter()
+            chunk = self._chunk(k, length, firing)
+            built = time.perf_counter()
+            stop = self._launch(chunk, k, length + bool(firing))
+            k += length + bool(firing)
+            took = time.perf_counter() - built
+            if length >= limit and not self.host.limit and built - started < LOOK * 4:
+                limit = limit * 4 if took < LOOK / 8 else max(1, limit // 4) if took > LOOK else limit
+            self.host.reporter.progress(k, self.count, {"name": self.name})
+            if stop:
+                break
+        finals = [self.engine.adopt(storage, node.type) for storage, node in zip(self.state, self.trip.inits)]
+        return finals, [_joined(rows) if rows else _empty(node) for rows, (node, _) in zip(self.pieces, self.emitted)]
+
+    def _next(self, k: int, limit: int) -> tuple[int, tuple[int, ...], int]:
+        """(first trip, sites that fire after `length` plain trips, length)."""
+        coming = []
+        for due in self.fires:
+            at = int(np.searchsorted(due, k))  # type: ignore[arg-type]
+            coming.append(int(due[at]) if at < len(due) else self.count)  # type: ignore[index,arg-type]
+        fire = min(coming, default=self.count)
+        if fire - k > limit:
+            return k, (), limit
+        if fire >= self.count:
+            return k, (), self.count - k
+        return k, tuple(j for j, t in enumerate(coming) if t == fire), fire - k
+
+    def _launch(self, chunk: Chunk, k: int, trips: int) -> bool:
+        """Run a chunk from trip `k`; do what fired. Gives whether the loop was broken off."""
+        storages = chunk.executable.run([*self.state, *chunk.captured], [k, *chunk.scalars])
+        carries = len(self.carried.inits)
+        self.state = storages[:carries]
+        results = [(s, t) for s, t in zip(storages[carries:], chunk.types[carries:])]
+        for j, (storage, type_) in zip(chunk.emits, results):
+            self.pieces[j].append(self.engine.adopt(storage, type_))
+            if len(self.pieces[j]) >= MERGE * MERGE or (
+                len(self.pieces[j]) >= MERGE and self.pieces[j][-MERGE].shape[0] <= 2 * self.pieces[j][-1].shape[0]
+            ):
+                self.pieces[j][-MERGE:] = self.engine.settle([concat(self.pieces[j][-MERGE:], 0)])
+        rest = results[len(chunk.emits) :]
+        stop = self._stopped(rest[-1]) if self._flagged else False
+        self._fire(chunk, rest)
+        del trips
+        return stop
+
+    @property
+    def _flagged(self) -> bool:
+        return bool(self.trip.checks) or self.trip.broken is not None
+
+    def _stopped(self, flag: tuple[Any, Type]) -> bool:
+        if not bool(self._download(flag)):
+            return False
+        finals = [self.engine.adopt(storage, node.type) for storage, node in zip(self.state, self.carried.inits)]
+        failed: list[tuple[int, Check]] = []
+        for check, bad, at, shown in self.carried.latched(finals):
+            if bool(self.engine.value(bad)):
+                failed.append((int(self.engine.value(at)), told_after(check, bad, at, shown)))
+        if failed:
+            self.host.fail(min(failed, key=lambda f: f[0])[1])
+        return True
+
+    def _download(self, result: tuple[Any, Type]) -> np.ndarray:
+        storage, type_ = result
+        return self.engine.machine.download(storage, type_.dtype.numpy, type_.shape)
+
+    def _fire(self, chunk: Chunk, results: Sequence[tuple[Any, Type]]) -> None:
+        at = 0
+        for j in chunk.sites:
+            site = self.sites[j]
+            count = len(site.effect.nodes)
+            reached = site.guard is None or bool(self._download(results[at + count]))
+            if reached:
+                site.effect.fire([self._download(r) for r in results[at : at + count]])
+            at += count + (site.guard is not None)
+
+    # --- chunks
+    def _chunk(self, k: int, length: int, firing: tuple[int, ...]) -> Chunk:
+        phases = tuple(k % every for _, every in self.emitted)
+        last = tuple(bool(firing) and (k + length + 1) % every == 0 for _, every in self.emitted)
+        key = (length, firing, phases, last)
+        found = self.chunks.get(key)
+        if found is None:
+            found = self.chunks[key] = self._build(length, firing, phases, last)
+        return found
+
+    def _build(self, length: int, firing: tuple[int, ...], phases: tuple[int, ...], last: tuple[bool, ...]) -> Chunk:
+        base = new_input(COUNTER, "first", scalar=True)
+        params = [new_input(n.type, name) for n, name in zip(self.carried.inits, self.carried.names)]
+        carries: list[Node] = list(params)
+        pieces: list[tuple[int, Node]] = []
+        emits = [n for n, _ in self.emitted]
+        if length:
+            carries, pieces = self._plain(length, base, carries, phases)
+        asked: list[Node] = []
+        if firing:
+            wanted = [
+                n
+                for j in firing
+                for n in (*self.sites[j].effect.nodes, *([] if self.sites[j].guard is None else [self.sites[j].guard]))
+            ]
+            values = self.carried.step(apply("add", base, constant(length, literal=False)), carries, [*emits, *wanted])
+            carries, rest = values[: len(params)], values[len(params) :]
+            pieces += [(j, expand_dims(rest[j], 0)) for j, due in enumerate(last) if due]
+            asked = rest[len(emits) :]
+        flag = self._flag(carries)
+        carries = [control.as_type(c, p.type) for c, p in zip(carries, params)]
+        results = [*carries, *(n for _, n in pieces), *asked, *flag]
+        return self._compile(base, params, results, tuple(j for j, _ in pieces), firing)
+
+    def _plain(
+        self, length: int, base: Node, carries: Sequence[Node], phases: Sequence[int]
+    ) -> tuple[list[Node], list[tuple[int, Node]]]:
+        """An IR loop of `length` trips. An emit that does not start in step keeps every row, of which the due ones are taken."""
+        emits = [n for n, _ in self.emitted]
+        every = [n if phase == 0 else 1 for (_, n), phase in zip(self.emitted, phases)]
+
+        def body(counter: Node, inner: list[Node]) -> tuple[list[Node], list[Node]]:
+            new = self.carried.step(apply("add", base, counter), inner, emits)
+            return new[: len(inner)], new[len(inner) :]
+
+        finals, stacked = control.loop(length, carries, body, every, self.carried.names)
+        pieces = []
+        for j, (rows, (_, n), phase) in enumerate(zip(stacked, self.emitted, phases)):
+            taken = rows if phase == 0 else getitem(rows, slice(n - phase - 1, None, n))
+            if taken.shape[0]:
+                pieces.append((j, taken))
+        return finals, pieces
+
+    def _flag(self, carries: Sequence[Node]) -> list[Node]:
+        """One bool: whether an assert failed or the loop was broken off."""
+        found = [failed for _, failed, _, _ in self.carried.latched(carries)]
+        if self.trip.broken is not None:
+            found.append(carries[len(self.trip.params)])
+        if not found:
+            return []
+        result = found[0]
+        for node in found[1:]:
+            result = apply("logical_or", result, node)
+        return [result]
+
+    def _compile(
+        self, base: Node, params: Sequence[Node], results: Sequence[Node], emits: tuple[int, ...], sites: tuple[int, ...]
+    ) -> Chunk:
+        graph, leaves = self.engine.close(results, [*params, base])
+        arrays = [self.engine.held(n) for n in leaves if not n.attr("scalar")]
+        scalars = [self.engine.held(n) for n in leaves if n.attr("scalar")]
+        return Chunk(self.engine.executable(graph), arrays, scalars, [n.type for n in results], emits, sites)
+
+
+def _weight(node: Node) -> int:
+    """About how many operations an element of the node costs."""
+    if node.op == "matmul":
+        return 2 * node.operands[0].shape[-1]
+    if node.op in ("reduce", "argreduce", "scan"):
+        return max(1, prod(node.operands[0].shape) // max(1, prod(node.shape)))
+    return 1
+
+
+def _power(n: int) -> int:
+    """The greatest power of two up to n."""
+    return 1 << (n.bit_length() - 1)
+
+
+def _joined(rows: Sequence[Node]) -> Node:
+    return rows[0] if len(rows) == 1 else concat(list(rows), 0)
+
+
+def _empty(node: Node) -> Node:
+    from gla.ir.functions.shape import full_like_constant
+
+    return full_like_constant(0, node.dtype, (0, *node.shape))
