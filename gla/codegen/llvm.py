@@ -1,10 +1,11 @@
 """Prints a kernel as LLVM IR for the host device: `void @NAME(ptr slots, i64 begin, i64 end)` runs the items begin..end-1.
 
-Parameters are read from slots of eight bytes (`device.base.Parameters`). Where items are rows times columns (the body
-divides the item by an extent) the function walks rows and columns instead of dividing (`llvm_stretch`). Straight-line bodies are left to
+Parameters are read from slots of eight bytes (`device.base.Parameters`). Where the body divides the item by an extent or compares
+indices, the function walks stretches of items over which the answers hold (`llvm_stretch`). Straight-line bodies are left to
 LLVM's vectoriser: accesses of different items are declared independent, which the kernel form promises, and which holds for
-plans that work in place. Bodies with loops run a vector of items at once (`llvm_control`).
-No fact given to LLVM lets it reorder or contract floating-point arithmetic.
+plans that work in place. Bodies with loops, and with work for rare values, run a vector of items at once (`llvm_control`).
+No fact given to LLVM lets it reorder or contract floating-point arithmetic; `llvm.loop.vectorize.enable` would (it makes LLVM
+vectorise sums in another order), so it is not used.
 """
 
 from __future__ import annotations

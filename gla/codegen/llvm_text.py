@@ -1,6 +1,6 @@
 """Building blocks of LLVM IR text: operands, types, constants, names, blocks, metadata. Used by the LLVM printer alone.
 
-The text uses opaque pointers and nothing newer than LLVM 15, so that every llvmlite that gla admits can read it.
+The text uses nothing newer than LLVM 20 (llvmlite 0.45).
 """
 
 from __future__ import annotations
