@@ -40,7 +40,7 @@ def read_array(path: str | os.PathLike[str], key: str | None = None, skip: int =
     if ending not in KNOWN:
         raise _unknown(path)
     if ending != ".npz" and key is not None:
-        raise GlaFileError("GLA0806", f"{path} holds one array, so it has no {key!r}", help=f"give {path} alone")
+        raise GlaFileError("GLA0811", f"{path} holds one array, so it has no {key!r}", help=f"give {path} alone")
     if ending not in TABLES and skip:
         raise GlaFileError("GLA0808", f"skip={skip} is for tables; {path} is a {ending} file")
     if ending in TABLES:

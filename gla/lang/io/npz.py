@@ -1,4 +1,4 @@
-"""Several named arrays in one zip, NumPy's .npz. GLA0805: not such a file; GLA0806: the wanted array is not in it, or which
+"""Several named arrays in one zip, NumPy's .npz. GLA0805: not such a file; GLA0811: the wanted array is not in it, or which
 one is wanted is not said."""
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def read_npz(stream: BinaryIO, name: object, key: str | None = None) -> np.ndarr
 
 def _chosen(keys: list[str], name: object, key: str | None) -> str:
     if not keys:
-        raise GlaFileError("GLA0806", f"{name} holds no arrays")
+        raise GlaFileError("GLA0811", f"{name} holds no arrays")
     if key is None:
         if len(keys) == 1:
             return keys[0]
         raise GlaFileError(
-            "GLA0806", f"{name} holds {len(keys)} arrays: {_list(keys)}", help=f"say which one: {name}:{keys[0]}"
+            "GLA0811", f"{name} holds {len(keys)} arrays: {_list(keys)}", help=f"say which one: {name}:{keys[0]}"
         )
     if key in keys:
         return key
     near = nearest(key, keys)
     raise GlaFileError(
-        "GLA0806", f"{name} has no array {key!r}; it holds {_list(near)}", help=f"did you mean {name}:{near[0]}?"
+        "GLA0811", f"{name} has no array {key!r}; it holds {_list(near)}", help=f"did you mean {name}:{near[0]}?"
     )
 
 
