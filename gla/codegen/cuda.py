@@ -27,7 +27,8 @@ class _Printer:
     serial: inside a loop whose indices the team shares out: each thread is on its own there, and stores for itself.
     uniform: whether all threads of the block run the statement at hand equally often, so that a barrier may stand there.
     known: values that are the same in all threads of the grid.
-    dirty: whether the team has stored something since its last barrier.
+    dirty, read: whether the team has stored, has loaded something since its last barrier. ahead: whether members share out
+    work later on, so that what each of them loaded matters. See `_settle_before`.
     natural: values that are not negative: item numbers, counters, indices, what dividing them gives. Their divisions are
     done unsigned, which the machine does with a third fewer instructions. An extent that divides is a size.
     """
@@ -38,7 +39,7 @@ class _Printer:
         self.teams = Teams(kernel, self.text, self.statements, self.one_thread)
         self.serial = kernel.team == 1
         self.uniform = True
-        self.dirty = False
+        self.dirty = self.read = self.ahead = False
         self.known = {p.value.id for p in kernel.parameters if p.value is not None}
         self.natural = {kernel.item.id, *(p.value.id for p in kernel.parameters if p.value is not None and p.kind == "extent")}
 
@@ -147,10 +148,26 @@ class _Printer:
     # --- statements
 
     def statements(self, body: tuple[Statement, ...]) -> None:
-        for statement in body:
-            if self.dirty and _loads_from(statement, self._written()):
-                self._settle()
+        if self.serial:
+            for statement in body:
+                self._statement(statement)
+            return
+        shared = [k for k, statement in enumerate(body) if _shares(statement)]
+        last = shared[-1] if shared else -1
+        ahead = self.ahead
+        for k, statement in enumerate(body):
+            self.ahead = ahead or k < last
+            self._settle_before(statement)
             self._statement(statement)
+        self.ahead = ahead
+
+    def _settle_before(self, statement: Statement) -> None:
+        """A barrier before the team reads what a member stored; and before a member stores where a slower one may still have
+        to read (a result may lie over an input), when that one's value is used for more than a store that it leaves out."""
+        reads_stored = self.dirty and _loads_from(statement, self._written())
+        stores = isinstance(statement, ForEach) and _stores(statement)
+        if reads_stored or (self.read and (stores or (isinstance(statement, Store) and self.ahead))):
+            self._settle()
 
     def _statement(self, statement: Statement) -> None:
         match statement:
@@ -164,6 +181,7 @@ class _Printer:
             case Load():
                 element = f"p{statement.pointer}[{name(statement.index)}]"
                 self.text.line(declare(statement.result, f"{element} != 0" if statement.result.dtype.kind == "b" else element))
+                self.read = True
             case Store():
                 self._store(statement)
             case If():
@@ -177,6 +195,7 @@ class _Printer:
                     self.teams.serial(statement)
                 else:
                     self.teams.shared_out(statement)
+                    self.read = False  # no member has the result before all have read
             case ForEach():
                 self._for_each(statement)
             case _:
@@ -205,6 +224,10 @@ class _Printer:
         counter = name(loop.counter)
         self.natural.add(loop.counter.id)
         even = loop.until is None and loop.count.id in self.known
+        inside, ahead = (*loop.guard, *loop.body), self.ahead
+        if not self.serial:  # an iteration follows the one before
+            self.ahead = ahead or any(map(_shares, inside))
+            self.read = self.read or any(_loads_from(s, None) for s in inside)
         if even and self.uniform:
             self.known.add(loop.counter.id)
         with text.block(f"for ({loop.counter.dtype.short} {counter} = 0; {counter} < {name(loop.count)}; ++{counter})"):
@@ -213,9 +236,10 @@ class _Printer:
                 if loop.until is not None:
                     text.line(f"if (!{name(loop.until)}) break;")
                 self.statements(loop.body)
-                if self.dirty and any(_loads_from(s, self._written()) for s in (*loop.guard, *loop.body)):
+                if not self.serial and self.dirty and any(_loads_from(s, self._written()) for s in inside):
                     self._settle()
             self._advance(loop.carried, loop.next)
+        self.ahead = ahead
         for result, carried in zip(loop.results, loop.carried):
             text.line(declare(result, name(carried)))
 
@@ -254,16 +278,15 @@ class _Printer:
         return frozenset(i for i, p in enumerate(self.kernel.parameters) if p.writable)
 
     def _settle(self) -> None:
-        """A barrier, when the team has stored what it is about to read."""
-        if not self.dirty or self.serial:
-            return
+        """A barrier of the team."""
         if self.kernel.across and not self.uniform:
             raise InternalError(
                 "GLA9905",
-                f"kernel '{self.kernel.name}' reads what its team wrote, where no barrier can stand: give it a team of 1",
+                f"kernel '{self.kernel.name}' reads what its team writes where no barrier can stand: give it a team of 1",
             )
-        self.text.line("__syncwarp(team_mask);" if not self.kernel.across and self.kernel.team <= LANES else "__syncthreads();")
-        self.dirty = False
+        warp = not self.kernel.across and self.kernel.team <= LANES
+        self.text.line("__syncwarp(team_mask);" if warp else "__syncthreads();")
+        self.dirty = self.read = False
 
 
 class _Scope:
@@ -294,10 +317,16 @@ def _inner(statement: Statement) -> tuple[Statement, ...]:
     return ()
 
 
-def _loads_from(statement: Statement, pointers: frozenset[int]) -> bool:
+def _loads_from(statement: Statement, pointers: frozenset[int] | None) -> bool:
+    """Whether it loads from one of the pointers (None: from any)."""
     if isinstance(statement, Load):
-        return statement.pointer in pointers
+        return pointers is None or statement.pointer in pointers
     return any(_loads_from(s, pointers) for s in _inner(statement))
+
+
+def _shares(statement: Statement) -> bool:
+    """Whether members of a team share out work in it."""
+    return isinstance(statement, Reduce | ForEach) or any(_shares(s) for s in _inner(statement))
 
 
 def _stores(statement: Statement) -> bool:

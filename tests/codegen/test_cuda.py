@@ -73,6 +73,33 @@ def test_a_number_that_is_not_negative_is_divided_unsigned():
     assert "(i32)((u32)v0 / (u32)v2)" in text and "v3 / v2" in text
 
 
+def overwriting(team, across=False, later=True):
+    """total[i] = head[i] + 1, which may lie over head, and then out[i, j] = head[i] for all j by the team."""
+    b = kernels.Builder()
+    head, total, out = b.pointer("head", float32), b.pointer("total", float32, True), b.pointer("out", float32, True)
+    items, size = b.extent("rows"), b.extent("columns")
+    value = b.load(head, b.item)
+    b.store(total, b.item, b.op("add", value, b.const(1.0, float32)))
+    before = b.body()
+    j = b.value(b.index)
+    b.store(out, b.at(b.item, size, j), value)
+    b.out = [*before, *([kernels.ForEach(j, size, b.body())] if later else ())]
+    return b.kernel("overwriting", items, team=team, across=across)
+
+
+@pytest.mark.parametrize(
+    ("team", "across", "barrier"),
+    [(32, False, "__syncwarp(team_mask);"), (64, False, "__syncthreads();"), (8, True, "__syncthreads();")],
+)
+def test_no_member_overwrites_what_another_has_still_to_read(team, across, barrier):
+    text = print_cuda(overwriting(team, across))
+    assert text.index("p0[v0]") < text.index(barrier) < text.index("p1[v0] =")
+
+
+def test_no_barrier_stands_where_nothing_follows():
+    assert "__sync" not in print_cuda(overwriting(64, later=False)) and "__sync" not in print_cuda(overwriting(1))
+
+
 def test_a_team_that_does_not_divide_the_partials_is_refused():
     with pytest.raises(InternalError, match="team of 64 does not divide 32"):
         print_cuda(kernels.row_sum(64, 32))
