@@ -199,7 +199,7 @@ class _Printer:
             case ForEach():
                 self._for_each(statement)
             case _:
-                raise InternalError("GLA9907", f"{type(statement).__name__} is not a statement of kernels")
+                raise InternalError("GLA9962", f"{type(statement).__name__} is not a statement of kernels")
 
     def _compute(self, statement: Compute) -> None:
         if all(v.id in self.known for v in statement.args):
@@ -281,7 +281,7 @@ class _Printer:
         """A barrier of the team."""
         if self.kernel.across and not self.uniform:
             raise InternalError(
-                "GLA9905",
+                "GLA9960",
                 f"kernel '{self.kernel.name}' reads what its team writes where no barrier can stand: give it a team of 1",
             )
         warp = not self.kernel.across and self.kernel.team <= LANES

@@ -23,7 +23,7 @@ def check_team(kernel: Kernel) -> None:
     team = kernel.team
     if team < 1 or team & (team - 1) or team > limit:
         raise InternalError(
-            "GLA9905", f"kernel '{kernel.name}' has a team of {team}: a power of two up to {limit} can be laid out"
+            "GLA9960", f"kernel '{kernel.name}' has a team of {team}: a power of two up to {limit} can be laid out"
         )
 
 

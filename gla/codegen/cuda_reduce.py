@@ -45,7 +45,7 @@ class Teams:
         team, text = self.kernel.team, self.text
         if reduce.partials % team:
             raise InternalError(
-                "GLA9905", f"kernel '{self.kernel.name}': a team of {team} does not divide {reduce.partials} partial sums"
+                "GLA9960", f"kernel '{self.kernel.name}': a team of {team} does not divide {reduce.partials} partial sums"
             )
         for result in reduce.results:
             text.line(f"{result.dtype.short} {name(result)};")

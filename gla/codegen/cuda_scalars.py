@@ -51,7 +51,7 @@ def constant(value: Any, dtype: DType) -> str:
     if dtype.kind in "iu":
         return _integer(int(number), dtype)
     if dtype not in (float32, float64):
-        raise InternalError("GLA9906", f"a constant of dtype {dtype} has no text in a CUDA kernel")
+        raise InternalError("GLA9961", f"a constant of dtype {dtype} has no text in a CUDA kernel")
     if not math.isfinite(number):
         bits = number.view(np.uint32 if dtype is float32 else np.uint64)
         return f"__uint_as_float({int(bits):#010x}u)" if dtype is float32 else f"__longlong_as_double({int(bits):#018x}ll)"
@@ -174,10 +174,10 @@ def expression(statement: Compute, natural: bool = False) -> str:
         return _bitcast(args[0], dtype, statement.result.dtype)
     if statement.op == "call":
         if statement.name not in FUNCTIONS or dtype not in (float32, float64):
-            raise InternalError("GLA9907", f"no CUDA function '{statement.name}' on {dtype}")
+            raise InternalError("GLA9962", f"no CUDA function '{statement.name}' on {dtype}")
         return _library(statement.name + "f", statement.name)(dtype, *args)
     if statement.op not in PRIMITIVES:
-        raise InternalError("GLA9907", f"'{statement.op}' is not a primitive of kernels")
+        raise InternalError("GLA9962", f"'{statement.op}' is not a primitive of kernels")
     return PRIMITIVES[statement.op](dtype, *args)
 
 
@@ -189,7 +189,7 @@ def _convert(a: str, source: DType, target: DType) -> str:
 
 def _bitcast(a: str, source: DType, target: DType) -> str:
     if source.itemsize != target.itemsize or bool_ in (source, target):
-        raise InternalError("GLA9908", f"a bitcast from {source} to {target} changes the width")
+        raise InternalError("GLA9963", f"a bitcast from {source} to {target} changes the width")
     if source.kind == target.kind:
         return a
     if source is float32:

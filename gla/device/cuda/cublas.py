@@ -70,7 +70,7 @@ class Cublas:
     def use(self, stream: int, workspace: int, nbytes: int) -> None:
         """Work on `stream` with this workspace. Setting a stream gives up the workspace, so the order matters."""
         if not workspace:
-            raise InternalError("GLA9909", "a call of the matrix library was given no workspace")
+            raise InternalError("GLA9964", "a call of the matrix library was given no workspace")
         self._check(self._set_stream(self._handle, stream), "cublasSetStream")
         self._check(self._set_workspace(self._handle, workspace, nbytes), "cublasSetWorkspace")
 
