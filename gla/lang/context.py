@@ -6,6 +6,7 @@ to the whole walker, so that they need not import one another.
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -92,7 +93,7 @@ class Context:
         if isinstance(node, Node):  # a stencil's field, read at the cell itself
             return node
         raise self.error(
-            DtypeError, "GLA0225", f"{what} must be a number or an array, not {kind_of(value)}", (span, kind_of(value)),
+            DtypeError, "GLA0244", f"{what} must be a number or an array, not {kind_of(value)}", (span, kind_of(value)),
             help="call the function, or take a field of the record" if value is not None else "a block's value is its last expression",
         )  # fmt: skip
 
@@ -113,7 +114,7 @@ class Context:
             return int(number)
         if number is not None:
             raise self.error(
-                DtypeError, "GLA0226", f"{what} must be a whole number, not {number.dtype} {number}", (span, ""),
+                DtypeError, "GLA0245", f"{what} must be a whole number, not {number.dtype} {number}", (span, ""),
                 help="divide with `//`, or cast: cast(x, i64)",
             )  # fmt: skip
         given = self.describe(value) if isinstance(value, Node) else kind_of(value)
@@ -125,7 +126,7 @@ class Context:
     # --- shapes with names
     def describe(self, value: Value) -> str:
         """The type of a value with the names of its dims where they are known: `f64[n, 3]`."""
-        if not isinstance(value, Node):
+        if not isinstance(value, Node) or value.type.weak:
             return kind_of(value)
         names = self.dims_of(value)
         if not value.shape or names is None:
@@ -188,7 +189,8 @@ class Context:
             if isinstance(value, Node):
                 message = message.replace(str(value.type), self.describe(value), 1)
         labels = (Label(span, ""), *(Label(place, self.facts(value)) for place, value in operands))
-        error.diagnostic = replace(old, message=message, labels=labels, source=self.sources.get(span.file))
+        helps = tuple(in_the_language(text) for text in old.help)
+        error.diagnostic = replace(old, message=message, labels=labels, help=helps, source=self.sources.get(span.file))
         return error
 
     @contextmanager
@@ -237,6 +239,13 @@ class Context:
         if condition is not None:
             check = replace(check, ok=self.op("logical_or", self.op("logical_not", condition), check.ok))
         self.checks.append(check)
+
+
+def in_the_language(text: str) -> str:
+    """Advice of the IR's functions, which speak Python, in the words of `.gla`."""
+    text = re.sub(r"astype\((\w+), '(\w+)'\)", lambda m: f"cast({m[1]}, {dtypes.as_dtype(m[2]).short})", text)
+    text = re.sub(r'; x\[:, new\] in \.gla|make it static: static=\("n",\), or ', "", text)
+    return re.sub(r"\bNone\b", "new", text).replace("real(x)", "re(x)").replace("imag(x)", "im(x)")
 
 
 def number(value: Any) -> Node:

@@ -124,7 +124,7 @@ def _logged(
     wide = next((n for n in nodes if n.shape), None)
     if wide is not None:
         raise ctx.error(
-            DtypeError, "GLA0225", f"an output without a file takes numbers, not {ctx.describe(wide)}", (statement.span, ""),
+            DtypeError, "GLA0244", f"an output without a file takes numbers, not {ctx.describe(wide)}", (statement.span, ""),
             help='write it to a file: .. to "x.npy", or show a reduction: max(x)',
         )  # fmt: skip
     parts = [p for k, (name, node) in enumerate(zip(names, nodes)) for p in (("  " if k else "") + f"{name}=", (node, ""))]
@@ -156,7 +156,7 @@ def _every(ctx: Context, scope: Scope, statement: s.Output, in_loop: bool) -> in
     if every < 1:
         raise ctx.error(
             DtypeError,
-            "GLA0231",
+            "GLA0251",
             f"`every {every}`: the number of trips between outputs is 1 or more",
             (statement.every.span, ""),
             help="write every 1",
@@ -167,12 +167,12 @@ def _every(ctx: Context, scope: Scope, statement: s.Output, in_loop: bool) -> in
 def _path(ctx: Context, scope: Scope, expr: s.Expr) -> Text:
     value = ctx.expr(scope, expr)
     if not isinstance(value, Text):
-        raise ctx.error(DtypeError, "GLA0225", "a path is a text", (expr.span, ""), help='write "name_{step:06}.npy"')
+        raise ctx.error(DtypeError, "GLA0244", "a path is a text", (expr.span, ""), help='write "name_{step:06}.npy"')
     wide = next((n for n in _leaves(value) if n.shape), None)
     if wide is not None:
         raise ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             f"a hole of a path is one number, not {ctx.describe(wide)}",
             (expr.span, ""),
             help="use the loop's counter",
@@ -184,10 +184,9 @@ def _check_ending(ctx: Context, path: Text, names: list[str], statement: s.Outpu
     from gla.errors import GlaError
     from gla.lang.io.arrays import check_ending
 
-    last = path.parts[-1] if path.parts else ""
-    if isinstance(last, str) and statement.path is not None:
+    if path.parts and isinstance(path.parts[-1], str) and statement.path is not None:
         try:
-            check_ending("x" + last, len(names))
+            check_ending("".join(p if isinstance(p, str) else "{..}" for p in path.parts), len(names))
         except GlaError as error:
             raise ctx.relabel(error, statement.path.span) from None
 
@@ -216,5 +215,5 @@ def _named(ctx: Context, value: Value, label: str, expr: s.Expr) -> list[tuple[s
         case tuple():
             return [p for k, v in enumerate(value) for p in _named(ctx, v, f"{label}.{k}", expr)]
     raise ctx.error(
-        DtypeError, "GLA0225", "only numbers, arrays and records can be written", (expr.span, ""), help="write a value"
+        DtypeError, "GLA0244", "only numbers, arrays and records can be written", (expr.span, ""), help="write a value"
     )

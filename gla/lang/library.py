@@ -13,7 +13,7 @@ from typing import Any
 
 from gla import dtypes
 from gla.errors import DtypeError, GlaError, ShapeError
-from gla.ir.builder import apply, broadcast, cast, constant
+from gla.ir.builder import apply, broadcast, cast, constant, is_constant
 from gla.ir.functions import control, create, elementwise, linear, random, reduce, shape
 from gla.ir.functions.index import getitem
 from gla.ir.node import Node
@@ -43,7 +43,7 @@ def _read(site: Site, kind: str, argument: Argument, name: str) -> Any:
         case "flag":
             decided = known(value)
             if decided is None or decided.dtype.kind != "b":
-                raise ctx.error(DtypeError, "GLA0226", f"{what} is true or false", (span, ""), help=f"write {name}=true")
+                raise ctx.error(DtypeError, "GLA0245", f"{what} is true or false", (span, ""), help=f"write {name}=true")
             return bool(decided)
         case "ints":
             parts = value if isinstance(value, tuple) else (value,)
@@ -52,7 +52,7 @@ def _read(site: Site, kind: str, argument: Argument, name: str) -> Any:
         case "shape":
             if isinstance(value, Node) and len(value.shape) == 1 and value.op != "input":
                 raise ctx.error(
-                    DtypeError, "GLA0225", f"{what} is a tuple of whole numbers", (span, ""), help="write (n, m), or (n,)"
+                    DtypeError, "GLA0244", f"{what} is a tuple of whole numbers", (span, ""), help="write (n, m), or (n,)"
                 )
             parts = value if isinstance(value, tuple) else (value,)
             return tuple(ctx.integer(p, span, what) for p in parts)
@@ -71,7 +71,7 @@ def _read(site: Site, kind: str, argument: Argument, name: str) -> Any:
             return [ctx.as_node(p, span, what) for p in parts]
         case "text":
             if not isinstance(value, Text) or value.plain is None:
-                raise ctx.error(DtypeError, "GLA0225", f"{what} is a text without holes", (span, ""), help='write "x"')
+                raise ctx.error(DtypeError, "GLA0244", f"{what} is a text without holes", (span, ""), help='write "x"')
             return value.plain
     return value
 
@@ -87,7 +87,7 @@ def _bound(
 
             near = difflib.get_close_matches(key, known_names, 1)
             raise site.ctx.error(
-                DtypeError, "GLA0223", f"`{site.name}` {'is given' if key in given else 'has no parameter'} `{key}`{' twice' if key in given else ''}",
+                DtypeError, "GLA0243", f"`{site.name}` {'is given' if key in given else 'has no parameter'} `{key}`{' twice' if key in given else ''}",
                 (argument.span, ""), help=f"write `{near[0]}=`" if near else f"its parameters are {', '.join(known_names)}",
             )  # fmt: skip
         given[key] = argument
@@ -96,7 +96,7 @@ def _bound(
         wrong = f"needs `{missing[0]}`" if missing else f"takes at most {len(names)} arguments, {len(positional)} given"
         raise site.ctx.error(
             DtypeError,
-            "GLA0223",
+            "GLA0243",
             f"`{site.name}` {wrong}",
             (site.span, ""),
             help=f"call it as {site.name}({', '.join(known_names)})",
@@ -107,8 +107,8 @@ def _bound(
 def _function(name: str, parameters: str, function: Callable[..., Any], draws: bool = False) -> Builtin:
     """`parameters`: "x:array axis:ints? keep:flag?=keepdims" - name, kind, optional, the name that `function` knows it by."""
     specs = []
-    for text in parameters.split():
-        text, _, inner = text.partition("=")
+    for word in parameters.split():
+        text, _, inner = word.partition("=")
         key, _, kind = text.partition(":")
         specs.append((key, kind.rstrip("?"), kind.endswith("?"), inner or key))
 
@@ -135,7 +135,7 @@ class placed:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, GlaError) and (not error.diagnostic.labels or error.diagnostic.labels[0].span == self.site.span):
-            shown = [(a.span, a.value) for a in self.given.values() if isinstance(a.value, Node)]
+            shown = [(a.span, a.value) for a in self.given.values() if isinstance(a.value, Node) and not is_constant(a.value)]
             self.site.ctx.relabel(error, self.site.span, *shown[:2])
 
 
@@ -177,7 +177,7 @@ def _reduction(name: str) -> Builtin:
             if len(positional) > 1 or named:
                 raise site.ctx.error(
                     DtypeError,
-                    "GLA0223",
+                    "GLA0243",
                     f"`{name}` of a generator takes nothing else",
                     (site.span, ""),
                     help=f"write {name}(x for ..)",
@@ -186,7 +186,7 @@ def _reduction(name: str) -> Builtin:
             if single:
                 if len(axes) > 1:
                     raise site.ctx.error(
-                        DtypeError, "GLA0223", f"`{name}` of a generator takes one clause", (site.span, ""), help="use an array"
+                        DtypeError, "GLA0243", f"`{name}` of a generator takes one clause", (site.span, ""), help="use an array"
                     )
                 return function(node, axis=0)
             with placed(site, {}):
@@ -202,6 +202,24 @@ def _reduction(name: str) -> Builtin:
 
 def _cast(x: Node, dtype: dtypes.DType) -> Node:
     return cast(x, dtype)
+
+
+def _clip() -> Builtin:
+    plain = _function("clip", "x:array low:array high:array", elementwise.clip)
+
+    def run(site: Site, positional: Sequence[Argument], named: dict[str, Argument]) -> Value:
+        given = {**dict(zip(("x", "low", "high"), positional)), **named}
+        low, high = (known(given[k].value) if k in given else None for k in ("low", "high"))
+        if low is not None and high is not None and low > high:
+            site.ctx.warn(
+                "GLA0252",
+                f"clip between {low} and {high} gives {high} everywhere",
+                (site.span, ""),
+                help="write the lower bound first",
+            )
+        return plain.call(site, positional, named)
+
+    return Builtin("clip", run)
 
 
 def _xor(x: Node, y: Node) -> Node:
@@ -251,7 +269,7 @@ def _scan(site: Site, positional: Sequence[Argument], named: dict[str, Argument]
     if not isinstance(op, Function | Builtin):
         raise site.ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             "the first argument of `scan` is a function",
             (given["op"].span, ""),
             help="write |a, b| a + b",
@@ -328,7 +346,7 @@ def builtins() -> dict[str, Value]:
     rows += [_reduction(name) for name in REDUCTIONS]
     rows += [
         _function("where", "condition:array a:array b:array", elementwise.where),
-        _function("clip", "x:array low:array high:array", elementwise.clip),
+        _clip(),
         _function("cast", "x:array dtype:dtype", _cast),
         _function("xor", "x:array y:array", _xor),
         _function("re", "x:array", elementwise.real),
@@ -377,8 +395,8 @@ def modules() -> dict[str, dict[str, Value]]:
     float32or64 = "dtype:dtype?"
     draws = [
         _function("key", "seed:array", _key),
-        _function("fold", "key:array data:array=data", lambda key, data: random.fold(key, data)),
-        _function("split", "key:array count:int?", lambda key, count=2: random.split(key, count)),
+        _function("fold", "key:array=k data:array", random.fold),
+        _function("split", "key:array=k count:int?", random.split),
         _draw("normal", float32or64, random.normal),
         _draw("uniform", f"{float32or64} low:array? high:array?", random.uniform),
         _draw("randint", "low:array high:array dtype:dtype?", random.randint),

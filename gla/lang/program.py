@@ -26,7 +26,6 @@ from gla.lang.lower.calls import Argument, call
 from gla.lang.lower.fold import known
 from gla.lang.lower.types import DTYPES, conform, shape_from, struct_of, type_text
 from gla.lang.lower.walk import attach
-from gla.lang.names import unknown_name
 from gla.lang.outputs import Outputs
 from gla.lang.parser import parse
 from gla.lang.report import Silent

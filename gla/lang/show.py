@@ -66,7 +66,7 @@ def formatted(value: Any, spec: str) -> str:
         return format(number, spec)
     except ValueError as error:
         raise DtypeError(
-            "GLA0230",
+            "GLA0249",
             f"the format `{spec}` does not fit {number_text(array[()])}: {error}",
             help="write a format as Python's: {x:.3f}, {k:06}",
         ) from None

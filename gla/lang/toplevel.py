@@ -129,7 +129,7 @@ def _const(ctx: Context, scope: Scope, item: s.Const) -> Value:
     if moving is not None:
         name = moving.attr("name")
         raise ctx.error(
-            TraceError, "GLA0222", f"the const `{item.name.id}` depends on {f'`{name}`' if name else 'a value'} that is known only when the program runs",
+            TraceError, "GLA0242", f"the const `{item.name.id}` depends on {f'`{name}`' if name else 'a value'} that is known only when the program runs",
             (item.value.span, ""), help="make it a let in the `run` block, or a function",
         )  # fmt: skip
     return value
@@ -288,7 +288,7 @@ def _state(ctx: Context, scope: Scope, item: s.State) -> Value:
     if not list(leaves(value)):
         raise ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             f"the state `{name}` must be a number, an array or a record, not {kind_of(value)}",
             (item.value.span, ""),
             help="give it a value",

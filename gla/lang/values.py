@@ -134,11 +134,14 @@ def same_form(a: Value, b: Value) -> bool:
     return a is b
 
 
+NUMBERS = {"i": "a whole number", "f": "a number", "c": "a complex number"}
+
+
 def kind_of(value: Value) -> str:
     """What a value is, for people: `f64[3]`, `a record Bodies`, `a function`."""
     match value:
         case Node():
-            return str(value.type)
+            return str(value.type) if not value.type.weak else NUMBERS[value.dtype.kind]
         case None:
             return "nothing"
         case tuple():

@@ -24,7 +24,7 @@ def let(ctx: Context, scope: Scope, statement: s.Let | s.Var) -> None:
         value = conform(ctx, scope, value, statement.type, "the value", statement.value.span)
     if value is None:
         raise ctx.error(
-            DtypeError, "GLA0225", "there is no value to give a name to", (statement.value.span, "nothing"),
+            DtypeError, "GLA0244", "there is no value to give a name to", (statement.value.span, "nothing"),
             help="a loop has the values that it emits; a block, the value of its last line",
         )  # fmt: skip
     bind(ctx, scope, statement.pattern, value, "var" if isinstance(statement, s.Var) else "let", statement.value)
@@ -150,7 +150,7 @@ def _replaced(
         if not isinstance(old, Record):
             raise ctx.error(
                 DtypeError,
-                "GLA0225",
+                "GLA0244",
                 f"only records have fields, this is {kind_of(old)}",
                 (step.span, kind_of(old)),
                 help="assign to an element: x[i] = ..",
@@ -179,7 +179,7 @@ def _whole(ctx: Context, old: Value, value: Value, statement: s.Assign, binding:
     """A variable keeps its kind; a declared or state one keeps dtype and shape too."""
     if value is None or not same_form(old, value):
         raise ctx.error(
-            DtypeError, "GLA0229", f"`{binding.name}` is {kind_of(old)} and is assigned {kind_of(value)}", (statement.value.span, kind_of(value)),
+            DtypeError, "GLA0248", f"`{binding.name}` is {kind_of(old)} and is assigned {kind_of(value)}", (statement.value.span, kind_of(value)),
             (binding.span, kind_of(old)), help="a variable keeps its kind: use another name",
         )  # fmt: skip
     if binding.kind == "state" and isinstance(old, Node):

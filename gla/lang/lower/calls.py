@@ -129,7 +129,7 @@ def _construct(ctx: Context, struct: Struct, positional: Sequence[Argument], nam
             f"no field `{unknown[0]}`" if unknown else f"`{missing[0]}` is not given" if missing else "a field is given twice"
         )
         raise ctx.error(
-            DtypeError, "GLA0223", f"{struct.name}: {wrong}", (named[unknown[0]].span if unknown else span, ""),
+            DtypeError, "GLA0243", f"{struct.name}: {wrong}", (named[unknown[0]].span if unknown else span, ""),
             help=f"write {struct.name}({', '.join(f'{n} = ..' for n in wanted)})",
         )  # fmt: skip
     inner = Scope(struct.scope)
@@ -147,7 +147,7 @@ def record_update(ctx: Context, scope: Scope, expr: s.RecordUpdate) -> Value:
     if not isinstance(value, Record):
         raise ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             f"`with` takes a record, not {kind_of(value)}",
             (expr.value.span, kind_of(value)),
             help="use it on a struct's value",
@@ -222,7 +222,7 @@ def _bound(
             else f"needs `{missing[0]}`"
         )  # fmt: skip
         raise ctx.error(
-            DtypeError, "GLA0223", f"`{function.name}` {wrong}", (named[unknown[0]].span if unknown else span, ""),
+            DtypeError, "GLA0243", f"`{function.name}` {wrong}", (named[unknown[0]].span if unknown else span, ""),
             (function.node.span, "declared here"), help=f"call it as {function.name}({', '.join(names)})",
         )  # fmt: skip
     return given

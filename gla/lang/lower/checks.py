@@ -30,7 +30,7 @@ def assert_(ctx: Context, scope: Scope, statement: s.Assert) -> None:
     if statement.tolerance is not None:
         if not _has_close(statement.condition):
             raise ctx.error(
-                DtypeError, "GLA0220", "`within` goes with `~=`, which this condition has not", (statement.tolerance.span, ""),
+                DtypeError, "GLA0240", "`within` goes with `~=`, which this condition has not", (statement.tolerance.span, ""),
                 help="write `assert a ~= b within 1e-9`",
             )  # fmt: skip
         ctx.tolerance = ctx.node(scope, statement.tolerance, "the tolerance")
@@ -68,19 +68,19 @@ def _told(ctx: Context, scope: Scope, statement: s.Assert) -> tuple[Callable[[Se
     text = ctx.expr(scope, statement.text)
     if not isinstance(text, Text):
         raise ctx.error(
-            DtypeError, "GLA0225", "the text of an assert is a string", (statement.text.span, ""), help='write "text {x}"'
+            DtypeError, "GLA0244", "the text of an assert is a string", (statement.text.span, ""), help='write "text {x}"'
         )
     shown = tuple(n for part in text.parts if isinstance(part, tuple) for n in leaves(part[0]))
     arrays = [n for n in shown if n.shape]
     if arrays and ctx.frame is not None:
         raise ctx.error(
-            DtypeError, "GLA0225", f"the text of an assert in a loop shows scalars, not {ctx.describe(arrays[0])}", (statement.text.span, ""),
+            DtypeError, "GLA0244", f"the text of an assert in a loop shows scalars, not {ctx.describe(arrays[0])}", (statement.text.span, ""),
             help="show a reduction: {max(x)}",
         )  # fmt: skip
     if len(shown) > SHOWN:
         raise ctx.error(
             DtypeError,
-            "GLA0223",
+            "GLA0243",
             f"the text of an assert shows at most {SHOWN} numbers, not {len(shown)}",
             (statement.text.span, ""),
             help="show fewer",

@@ -79,7 +79,7 @@ def _items(ctx: Context, scope: Scope, clause: s.Clause) -> list[Value] | tuple[
     if isinstance(iterable, Node) and iterable.shape:
         return iterable.shape[0], lambda k: getitem(iterable, k)
     raise ctx.error(
-        DtypeError, "GLA0225", f"a clause goes over a range, a list or an array, not {ctx.describe(iterable)}", (clause.iterable.span, ""),
+        DtypeError, "GLA0244", f"a clause goes over a range, a list or an array, not {ctx.describe(iterable)}", (clause.iterable.span, ""),
         help="write for i in 0..n",
     )  # fmt: skip
 
@@ -168,7 +168,7 @@ def _identity(ctx: Context, kind: str, value: Node, expr: s.Generator) -> Node:
     if kind not in identities:
         assert expr.condition is not None
         raise ctx.error(
-            DtypeError, "GLA0225", f"`{kind}` of a generator with `if` is not defined", (expr.condition.span, ""),
+            DtypeError, "GLA0244", f"`{kind}` of a generator with `if` is not defined", (expr.condition.span, ""),
             help="divide sums: sum(x for .. if c) / sum(1 for .. if c)" if kind == "mean" else "use sum, prod, max, min, any or all",
         )  # fmt: skip
     return constant(identities[kind], dtype)

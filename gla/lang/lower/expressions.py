@@ -239,7 +239,7 @@ def choose(ctx: Context, condition: Node, yes: Value, no: Value, expr: s.If | s.
         return yes
     if not same_form(yes, no):
         raise ctx.error(
-            DtypeError, "GLA0228", f"{what} is {kind_of(yes)} in one branch and {kind_of(no)} in the other", (expr.span, ""),
+            DtypeError, "GLA0247", f"{what} is {kind_of(yes)} in one branch and {kind_of(no)} in the other", (expr.span, ""),
             help="give both branches a value of one kind",
         )  # fmt: skip
     chosen = []

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gla import dtypes
-from gla.errors import DtypeError, GlaError, TraceError
+from gla.errors import DtypeError, TraceError
 from gla.ir.builder import apply, broadcast, constant
 from gla.ir.functions import control
 from gla.ir.functions.elementwise import where
 from gla.ir.functions.index import getitem
-from gla.ir.functions.shape import expand_dims, concat
+from gla.ir.functions.shape import concat, expand_dims
 from gla.ir.graph import new_input, substitute
 from gla.ir.node import Node
 from gla.ir.types import Type
@@ -92,10 +92,6 @@ def build_trip(
                 break
             inits = [control.as_type(c, t) for c, t in zip(inits, types)]
         checks = tuple(ctx.checks)
-    except GlaError as error:
-        if error.code in ("GLA0326", "GLA0214"):
-            raise ctx.relabel(error, loop.span) from None
-        raise
     finally:
         ctx.frame, ctx.checks, ctx.guards, ctx.effects = kept
         for binding, value in zip(touched, values):
@@ -181,7 +177,7 @@ def for_(ctx: Context, scope: Scope, loop: s.For) -> Value:
     else:
         raise ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             f"`for` goes over a range, a list or an array, not {ctx.describe(iterable)}",
             (loop.iterable.span, ""),
             help="write 0..n",
@@ -329,7 +325,7 @@ def limit_of(ctx: Context, scope: Scope, loop: s.While) -> int:
     if limit < 0:
         raise ctx.error(
             DtypeError,
-            "GLA0231",
+            "GLA0251",
             f"`max {limit}`: the number of trips is 0 or more",
             (loop.limit.span, ""),
             help="write a positive number",

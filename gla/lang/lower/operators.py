@@ -48,7 +48,7 @@ def arithmetic(ctx: Context, op: str, left: Node, right: Node) -> Node:
     if op in ("&", "|") and left.dtype.kind == right.dtype.kind == "b":
         return ctx.op({"&": "logical_and", "|": "logical_or"}[op], left, right)
     if op in ("//", "%") and known(right) is not None and known(right) == 0 and right.dtype.kind in "iu":
-        ctx.warn("GLA0227", f"`{op}` by the constant 0 gives 0", (left.span, ""), help="divide by something else")
+        ctx.warn("GLA0246", f"`{op}` by the constant 0 gives 0", (left.span, ""), help="divide by something else")
     return ctx.op(ROWS[op], left, right)
 
 
@@ -105,11 +105,11 @@ def _pair(ctx: Context, op: str, left: Node, right: Node, expr: s.Compare, k: in
             return ctx.op(ROWS[op], left, right)
         if ctx.tolerance is None:
             raise ctx.error(
-                DtypeError, "GLA0220", "`~=` needs a tolerance", (expr.op_spans[k], ""),
+                DtypeError, "GLA0240", "`~=` needs a tolerance", (expr.op_spans[k], ""),
                 help="in an assert write `assert a ~= b within 1e-9`; elsewhere `abs(a - b) <= 1e-9`",
             )  # fmt: skip
         return fold(isclose_within(left, right, ctx.tolerance))
     except GlaError as error:
-        if error.code == "GLA0220":
+        if error.code == "GLA0240":
             raise
         raise ctx.relabel(error, expr.op_spans[k], *places) from None

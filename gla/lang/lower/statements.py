@@ -100,7 +100,7 @@ def emit(ctx: Context, scope: Scope, statement: s.Emit) -> None:
     if value is None or not list(leaves(value)):
         raise ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             "there is no value to emit",
             (statement.value.span, ""),
             help="emit a number, an array, a tuple or a record",
@@ -111,7 +111,7 @@ def emit(ctx: Context, scope: Scope, statement: s.Emit) -> None:
         if every < 1:
             raise ctx.error(
                 DtypeError,
-                "GLA0231",
+                "GLA0251",
                 f"`every {every}`: the number of trips between rows is 1 or more",
                 (statement.every.span, ""),
                 help="write every 1",

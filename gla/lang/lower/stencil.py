@@ -61,7 +61,7 @@ def _field(ctx: Context, scope: Scope, listed: s.StencilField) -> Field:
     if not isinstance(value, Node) or not value.shape:
         raise ctx.error(
             DtypeError,
-            "GLA0225",
+            "GLA0244",
             f"a stencil reads an array, `{listed.name.id}` is {kind_of(value)}",
             (listed.name.span, ""),
             help="list arrays of at least one axis",
@@ -91,7 +91,7 @@ def _fill(ctx: Context, scope: Scope, mode: s.Mode, value: Node) -> Any:
         return 0
     if mode.value is None:
         raise ctx.error(
-            DtypeError, "GLA0223", "`constant` needs its value", (mode.span, ""), help="write constant(0.0), or zero"
+            DtypeError, "GLA0243", "`constant` needs its value", (mode.span, ""), help="write constant(0.0), or zero"
         )
     number = known(ctx.node(scope, mode.value, "the value of `constant`"))
     if number is None:

@@ -111,7 +111,7 @@ def _number(ctx: Context, value: Value, type_: s.Type, what: str, span: Span) ->
 
 def _mismatch(ctx: Context, value: Value, type_: s.Type, what: str, span: Span) -> Exception:
     return ctx.error(
-        DtypeError, "GLA0221", f"{what} is {kind_of(value)}, declared {type_text(type_)}",
+        DtypeError, "GLA0241", f"{what} is {kind_of(value)}, declared {type_text(type_)}",
         (span, kind_of(value)), (type_.span, "declared here"), help="pass what is declared, or change the declaration",
     )  # fmt: skip
 
@@ -149,7 +149,7 @@ def _typed(ctx: Context, node: Node, dtype: DType, type_: s.Type, what: str, spa
         fits = node.dtype is dtype or (node.dtype.kind != "b" and _holds(node.dtype, dtype))
     if not fits:
         raise ctx.error(
-            DtypeError, "GLA0221", f"{what} is {ctx.describe(node)}, declared {type_text(type_)}",
+            DtypeError, "GLA0241", f"{what} is {ctx.describe(node)}, declared {type_text(type_)}",
             (span, ctx.facts(node)), (type_.span, "declared here"),
             help=f"write the cast: cast(x, {dtype.short}), or declare {node.dtype.short}",
         )  # fmt: skip
