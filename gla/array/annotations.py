@@ -43,7 +43,7 @@ class Kind:
         return f"gla.{self.dtype.short}"
 
 
-class scalar:  # noqa: N801 - written like a type in annotations
+class scalar:
     """An annotation: one number."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from gla.array import realise
 from gla.array.calls import lift, operate
 from gla.array.scope import current, leak_error
-from gla.array.value import Array, Step, device_of, from_node, node_of
+from gla.array.value import Array, Step, device_of, fetch, from_node, node_of
 from gla.errors import AliasError, TraceError
 from gla.ir.functions import index, shape
 from gla.ir.functions.elementwise import where
@@ -64,7 +64,7 @@ def is_basic(key: Any) -> bool:
     """Whether an index is made of integers, slices, `...` and None alone."""
     items = key if isinstance(key, tuple) else (key,)
     return all(
-        k is None or k is Ellipsis or isinstance(k, (int, np.integer, slice)) and not isinstance(k, (bool, np.bool_))
+        k is None or k is Ellipsis or (isinstance(k, (int, np.integer, slice)) and not isinstance(k, (bool, np.bool_)))
         for k in items
     )
 
@@ -219,11 +219,9 @@ def _key(array: Array, key: Any) -> tuple[tuple[Any, ...], list[Array]]:
     """The key with its arrays taken out. Outside of traces masks become the positions that they select."""
     out: list[Any] = []
     arrays: list[Array] = []
-    for item in key if isinstance(key, tuple) else (key,):
-        if isinstance(item, Array) and item.dtype.kind == "b" and current.get() is None:
-            from gla.array.value import fetch
-
-            item = fetch(item, "a mask as index")
+    for given in key if isinstance(key, tuple) else (key,):
+        is_mask = isinstance(given, Array) and given.dtype.kind == "b" and current.get() is None
+        item = fetch(given, "a mask as index") if is_mask else given
         if isinstance(item, (list, np.ndarray)):
             values = np.asarray(item)
             if values.dtype.kind == "b" and values.ndim:
@@ -238,9 +236,7 @@ def _key(array: Array, key: Any) -> tuple[tuple[Any, ...], list[Array]]:
             out.append(_Slot(len(arrays)))
             arrays.append(item)
             continue
-        if isinstance(item, slice):
-            item = slice(*(_bound(p) for p in (item.start, item.stop, item.step)))
-        out.append(item)
+        out.append(slice(*(_bound(p) for p in (item.start, item.stop, item.step))) if isinstance(item, slice) else item)
     return tuple(out), arrays
 
 

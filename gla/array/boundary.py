@@ -43,6 +43,6 @@ def public(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except GlaError as error:
-            raise trimmed(error)
+            raise trimmed(error)  # noqa: B904 - it is the same error
 
     return entry  # type: ignore[return-value]

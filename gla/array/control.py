@@ -184,13 +184,13 @@ class Every(Sequence[int]):
     """`emit_every` for each of the outs of a body, whose number is known once the body has run."""
 
     def __init__(self, every: int, count: Callable[[], int]) -> None:
-        self.every, self.count = every, count
+        self.every, self.number = every, count
 
     def __len__(self) -> int:
-        return self.count()
+        return self.number()
 
     def __getitem__(self, k: Any) -> Any:
-        return ([self.every] * self.count())[k]
+        return ([self.every] * self.number())[k]
 
 
 @public
@@ -200,7 +200,7 @@ def scan(body: Callable[..., Any], init: Any, length: int, emit_every: int = 1) 
     `emit_every=n` keeps the out of every n-th trip: floor(length / n) rows.
     """
     if isinstance(length, Array):
-        length = length.__index__()  # type: ignore[attr-defined]
+        length = length.__index__()
     if emit_every < 1:
         raise RangeError("GLA0227", f"emit_every must be 1 or more, not {emit_every}", labels=labels("here"))
     site = _Site(_name(body, "gla.scan"), init)

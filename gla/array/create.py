@@ -79,8 +79,7 @@ def asarray(values: Any, dtype: Any = None, device: str | None = None, *, copy: 
             "GLA0502", f"host memory cannot be shared with {device}", labels=labels("here"), help="drop copy=False"
         )
     if scope is not None:
-        found = scope.constant(data if wanted is None else data.astype(wanted.numpy))
-        return found
+        return scope.constant(data if wanted is None else data.astype(wanted.numpy))
     return upload(data, wanted, engine.device_name(device) if device is not None else current_device())
 
 
@@ -117,7 +116,7 @@ def _from_python(values: Any, wanted: DType | None) -> np.ndarray:
     if _has_integers_only(values) and (data.dtype.kind in "fO") and data.size:
         return _exact(values, data)
     if data.dtype.kind not in "biufc":
-        if data.dtype.kind == "O" and getattr(data, "ndim", 0):
+        if data.dtype.kind == "O" and data.ndim:
             raise DtypeError("GLA0204", f"the list holds what is no number: {_first_odd(data)!r:.60}", labels=labels("here"))
         raise DtypeError(
             "GLA0204",

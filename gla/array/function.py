@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from gla.array import annotations, inspection, realise
+from gla.array import annotations as hints
+from gla.array import inspection, realise
 from gla.array.boundary import public, trimmed
 from gla.array.create import upload
-from gla.array.devices import current_device
 from gla.array.entry import MISS, Entry, Known
 from gla.array.guards import range_guards
 from gla.array.scope import current
 from gla.array.signature import NUMBER_TYPES, Same, Walk, Wrapped
-from gla.array.trace import FunctionScope, Results, map_leaves, rebuild, strong
+from gla.array.trace import FunctionScope, Results, input_of, map_leaves, rebuild, strong
 from gla.array.value import Array, device_of, from_node, node_of
 from gla.errors import DtypeError, GlaError
 from gla.ir.builder import default_float
 from gla.ir.graph import Graph
+from gla.ir.node import Node
 from gla.ir.spans import labels
 
 KEPT = 256
@@ -73,12 +74,12 @@ class Function(Wrapped):
                 labels=labels("here"),
                 help=f"its parameters are {', '.join(self._names) or 'none'}",
             )
-        self._annotations = annotations.of(fn)
+        self._annotations = hints.of(fn)
         functools.update_wrapper(self, fn, updated=())
 
     @property
     def name(self) -> str:
-        return getattr(self.fn, "__name__", None) or getattr(self._inner, "__name__", "function")
+        return str(getattr(self.fn, "__name__", None) or getattr(self._inner, "__name__", "function"))
 
     @property
     def __defaults__(self) -> Any:
@@ -112,7 +113,7 @@ class Function(Wrapped):
                     return result
             return self._look(args, kwargs)
         except GlaError as error:
-            raise trimmed(error)
+            raise trimmed(error)  # noqa: B904 - it is the same error
 
     # --- the long path
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,7 +146,7 @@ class Function(Wrapped):
         """(parameter, value) in order, defaults as they are now."""
         if self._simple and not kwargs:
             given, wanted = len(args), len(self._names)
-            defaults = self.fn.__defaults__ or ()  # type: ignore[attr-defined]
+            defaults = self.fn.__defaults__ or ()
             if wanted - len(defaults) <= given <= wanted:
                 values = args + defaults[len(defaults) - (wanted - given) :] if given < wanted else args
                 return list(zip(self._names, values))
@@ -199,37 +200,39 @@ class Function(Wrapped):
         names = naming.names + [f"array {k}" for k in range(len(naming.names), len(call.arrays))]
         walk = call.walk
         scope = FunctionScope(f"{self.name}()", call.device)
-        order, leaves, inputs = [], [], []
+        order: list[int] = []
+        leaves: list[Array] = []
+        inputs: list[Node] = []
         for k, (array, original) in enumerate(zip(call.arrays, walk.arrays)):
             if call.pattern[k] == k:
                 inside = scope.parameter(array._type, names[k])
                 order.append(k)
-                inputs.append(inside._value)
+                inputs.append(input_of(inside))
             else:
                 inside = leaves[call.pattern[k]]
             leaves.append(inside)
             scope.stands_for(original, inside)
             scope.stands_for(array, inside)
         numbers = [scope.parameter(t, n, True) for t, n in zip(walk.scalar_types, naming.scalar_names)]
-        scalar_nodes = [a._value for a in numbers]
+        scalar_nodes = [input_of(a) for a in numbers]
         for values in walk.surrounding:
             scope.stands_for(values, scope.constants_of(values))
         results = Results()
         with scope.open():
             stand_ins = iter(numbers)
             arguments = [(n, v if n in self.static else rebuild(v, scope.known, stand_ins)) for n, v in call.bound]
-            annotations.check(self._annotations, arguments, self.name)
+            hints.check(self._annotations, arguments, self.name)
             structure = results.gather(self._body(arguments))
             changed = [k for k in order if leaves[k]._value is not inputs[order.index(k)]]
             writes = tuple((inputs[order.index(k)], strong(node_of(leaves[k]))) for k in changed)
         graph = Graph(
             (*inputs, *(node for node, _ in scope.constants), *scalar_nodes),
             tuple(results.nodes),
-            writes,  # type: ignore[arg-type]
+            writes,
         )
         written = tuple(k for k, p in enumerate(call.pattern) if p in changed)
         constants = tuple(buffer for _, buffer in scope.constants)
-        guards = range_guards(graph, scalar_nodes)  # type: ignore[arg-type]
+        guards = range_guards(graph, scalar_nodes)
         return Entry(graph, call.device, tuple(order), constants, written, structure, names, guards)
 
     def _body(self, arguments: list[tuple[str, Any]]) -> Any:
@@ -276,7 +279,7 @@ class Function(Wrapped):
         """The body as a part of what is being recorded; what it gives is fresh, as ever."""
         if self._annotations or self.static:
             bound = self._bind(args, kwargs)
-            annotations.check(self._annotations, bound, self.name)
+            hints.check(self._annotations, bound, self.name)
             for name, value in bound:
                 if name in self.static and isinstance(value, Array):
                     raise DtypeError(

@@ -133,7 +133,8 @@ class Prepared:
                 labels=labels("called here"),
                 help="call it with arrays and numbers in the same order",
             )
-        arrays, scalars = [], []
+        arrays: list[Array] = []
+        scalars: list[Any] = []
         for value, first in zip(args, self._bound):
             if isinstance(first, (Array, np.ndarray)):
                 arrays.append(self._array(value, len(arrays)))

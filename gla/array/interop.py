@@ -53,7 +53,7 @@ def ufunc(self: Array, function: Any, method: str, *inputs: Any, **options: Any)
         return result
     (target,) = out
     if isinstance(target, Array):
-        return target.assign(result)  # type: ignore[attr-defined]
+        return target.assign(result)
     target[...] = np.asarray(result)
     return target
 
@@ -68,7 +68,7 @@ def function(self: Array, called: Any, types: Any, args: tuple[Any, ...], option
             labels=labels("here"),
             help=f"go through NumPy: np.{called.__name__}(np.asarray(x))",
         )
-    given = {k: v for k, v in options.items() if v is not np._NoValue}  # type: ignore[attr-defined]
+    given = {k: v for k, v in options.items() if v is not np._NoValue}
     return ours(*args, **given)
 
 

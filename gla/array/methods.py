@@ -127,17 +127,20 @@ def contains(self: Array, value: Any) -> bool:
 
 def _method(name: str) -> Callable[..., Any]:
     function = FUNCTIONS[name]
-    if name not in _AXIS_FIRST:
+    axis_first = name in _AXIS_FIRST
 
-        def call(self: Array, *args: Any, **options: Any) -> Any:
-            return function(self, *args, **options)
-    else:
-
-        def call(self: Array, axis: Any = None, **options: Any) -> Any:
-            return function(self, axis=axis, **options)
+    def call(self: Array, *args: Any, **options: Any) -> Any:
+        if axis_first and args:
+            options["axis"] = args[0]
+            args = args[1:]
+        return function(self, *args, **options)
 
     call.__name__, call.__doc__ = name, function.__doc__
     return public(call)
+
+
+def _part(function: Callable[..., Any]) -> Callable[..., Any]:
+    return public(lambda self: operate(function, (self,)))
 
 
 def attach() -> None:
@@ -158,5 +161,5 @@ def attach() -> None:
         setattr(Array, name, _method(name))
     for name, getter in (("T", transposed), ("mT", matrix_transposed)):
         setattr(Array, name, property(public(getter)))
-    Array.real = property(public(lambda self: operate(real, (self,))))  # type: ignore[attr-defined]
-    Array.imag = property(public(lambda self: operate(imag, (self,))))  # type: ignore[attr-defined]
+    for name, part in (("real", real), ("imag", imag)):
+        setattr(Array, name, property(_part(part)))

@@ -162,7 +162,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 
 @public
-def round(x: Any, /, decimals: int = 0) -> Any:  # noqa: A001
+def round(x: Any, /, decimals: int = 0) -> Any:
     """To the nearest integer, ties to even; with `decimals`, to that many digits."""
     if decimals == 0:
         return operate(op("round"), (x,))
@@ -171,7 +171,7 @@ def round(x: Any, /, decimals: int = 0) -> Any:  # noqa: A001
 
 
 @public
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """minimum(maximum(x, min), max); NaN in x stays. A bound of None is no bound."""
     given = [v for v in (min, max) if v is not None]
 
@@ -214,7 +214,7 @@ def _creation(function: Function) -> Function:
 def _traced_size(value: Any) -> Any:
     """A size or bound given as an array: its number (an error that advises static, inside a trace)."""
     if isinstance(value, Array):
-        return value.__index__() if value.dtype.kind in "iu" else float(value)  # type: ignore[attr-defined,arg-type]
+        return value.__index__() if value.dtype.kind in "iu" else float(value)
     if isinstance(value, (tuple, list)):
         return tuple(_traced_size(v) for v in value)
     return value

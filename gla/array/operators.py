@@ -30,7 +30,7 @@ UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_invert", "pos": "po
 
 def op(name: str) -> Callable[..., Node]:
     """The function on nodes that an op's name stands for."""
-    special = {"power": elementwise.power, "matmul": linear.matmul, "positive": elementwise.positive}.get(name)
+    special: Any = {"power": elementwise.power, "matmul": linear.matmul, "positive": elementwise.positive}.get(name)
     if special is not None:
         return special
 
@@ -41,9 +41,9 @@ def op(name: str) -> Callable[..., Node]:
     return function
 
 
-def _exponent(name: str, x: Any) -> Any:
-    # x ** 2 is a product whatever the 2 was called: a Python number as exponent is part of the program.
-    return constant(x) if name == "power" and type(x) in (int, float) else x
+def _kept(now: Node, new: Node) -> Node:
+    """What an in-place operator stores: of the target's dtype and shape."""
+    return broadcast_to(check_no_narrowing(now, new, "assign"), now.shape)
 
 
 def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -53,6 +53,7 @@ def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable
         if not is_operand(other):
             return NotImplemented
         if name == "power" and type(other) in (int, float):
+            # x ** 2 is a product whatever the 2 was called: a number as exponent is part of the program.
             return operate(lambda x: function(x, constant(other)), (self,))
         return operate(function, (self, other))
 
@@ -62,8 +63,10 @@ def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable
     def inplace(self: Array, other: Any) -> Any:
         if not is_operand(other):
             return NotImplemented
-        value = forward(self, other)
-        store(self, [value], lambda now, new: broadcast_to(check_no_narrowing(now, new, "assign"), now.shape))
+        if name == "power" and type(other) in (int, float):
+            store(self, [], lambda now: _kept(now, function(now, constant(other))))
+        else:
+            store(self, [other], lambda now, new: _kept(now, function(now, new)))
         return self
 
     return public(forward), public(reverse), public(inplace)
@@ -87,6 +90,11 @@ def _unary(name: str) -> Callable[..., Any]:
     return public(apply)
 
 
+def hash_of(array: Array) -> int:
+    """Arrays hash by identity."""
+    return id(array)
+
+
 def attach() -> None:
     """Give `Array` its operators."""
     for short, name in BINARY.items():
@@ -101,4 +109,4 @@ def attach() -> None:
         method = _unary(name)
         method.__name__ = f"__{short}__"
         setattr(Array, method.__name__, method)
-    Array.__hash__ = lambda self: id(self)  # type: ignore[method-assign]
+    setattr(Array, "__hash__", hash_of)  # noqa: B010 - a comparison method takes the inherited one away

@@ -100,11 +100,11 @@ class Generator:
     @property
     def state(self) -> Array:
         """A copy of the state."""
-        return self._state.copy()  # type: ignore[attr-defined,no-any-return]
+        return self._state.copy()
 
     @state.setter
     def state(self, value: Any) -> None:
-        self._state.assign(value)  # type: ignore[attr-defined]
+        self._state.assign(value)
 
     def _next(self) -> Array:
         """The key of the next draw; the state moves on."""
@@ -114,7 +114,7 @@ class Generator:
 
         made: Array = operate(child, (self._state,))
 
-        self._state[1] = self._state[1] + np.uint64(1)  # type: ignore[index]
+        self._state[1] = self._state[1] + np.uint64(1)
         return made
 
     @public

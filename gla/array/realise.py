@@ -180,19 +180,27 @@ def write(buffer: Buffer, value: Node, but: Array | None = None) -> None:
         while True:
             with place.lock:
                 leaf = buffer.leaf
-                waiting = readers(place, {leaf}, but)
+                waiting, same = _split(readers(place, {leaf}, but), value)
                 nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
                 asked = request(nodes, [(leaf, value)])
                 executable = engine.lookup(place.device, asked.graph)
-                if executable is not None and _overwrite(place, buffer, leaf, waiting, nodes, asked, executable, but):
+                if executable is not None and _overwrite(place, buffer, leaf, value, waiting, nodes, asked, executable, but):
+                    for array in same:
+                        array._value, array._count = buffer.leaf, 1
                     return
             engine.compile_graph(asked.graph, place.device)
+
+
+def _split(waiting: list[Array], value: Node) -> tuple[list[Array], list[Array]]:
+    """(readers to realise, those that are what is written: they will read it where it is)."""
+    return [a for a in waiting if a._value is not value], [a for a in waiting if a._value is value]
 
 
 def _overwrite(
     place: pending.Place,
     buffer: Buffer,
     leaf: Node,
+    value: Node,
     waiting: list[Array],
     nodes: list[Node],
     asked: Request,
@@ -202,7 +210,7 @@ def _overwrite(
     """Run the write. The leaf is renewed first, so that whoever reads it meanwhile is either among `waiting` or sees the new one."""
     buffer.renew()
     try:
-        if {id(a) for a in readers(place, {leaf}, but)} != {id(a) for a in waiting}:
+        if {id(a) for a in _split(readers(place, {leaf}, but), value)[0]} != {id(a) for a in waiting}:
             buffer.restore(leaf)
             return False
         _settle(waiting, nodes, engine.run(executable, asked.storages, asked.scalars))

@@ -57,9 +57,7 @@ class FunctionScope(Scope):
         found = self.known.get(id(values))
         if found is not None:
             return found
-        copied = np.array(values)
-        made = self.constants_of(copied)
-        return made
+        return self.constants_of(np.array(values))
 
     def constants_of(self, values: np.ndarray) -> Array:
         from gla.array.scope import outside
@@ -71,6 +69,12 @@ class FunctionScope(Scope):
         assert inside._value is not None
         self.constants.append((inside._value, concrete._buffer))
         return inside
+
+
+def input_of(array: Array) -> Node:
+    """The input that a fresh stand-in reads."""
+    assert array._value is not None
+    return array._value
 
 
 # --- structures
