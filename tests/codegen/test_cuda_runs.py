@@ -163,8 +163,8 @@ def test_a_loop_ends_early_and_keeps_its_carries():
     x, out = np.array([1.0, 50.0, 200.0]), np.zeros(3)
     launch(compiled(kernels.looped), 1, (32, 1), x, out, 2.0, 10, 100.0, 3)
     wanted = []
-    for p in x:
-        q, steps = 0.1, 0
+    for start in x:
+        p, q, steps = start, 0.1, 0
         while p <= 100.0 and steps < 10:
             p, q, steps = q, p + q * 2.0, steps + 1
         wanted.append(p)
