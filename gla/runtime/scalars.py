@@ -50,7 +50,7 @@ class Packer:
     def explain(self, values: Sequence[Any], error: Exception) -> Exception:
         """The error to raise when packing failed: which scalar does not fit."""
         if len(values) != len(self.dtypes):
-            return DtypeError("GLA0210", f"{len(self.dtypes)} runtime scalars are needed, {len(values)} were given")
+            return DtypeError("GLA0255", f"{len(self.dtypes)} runtime scalars are needed, {len(values)} were given")
         for k, (dtype, value) in enumerate(zip(self.dtypes, values)):
             try:
                 Packer((dtype,)).pack(value)
@@ -61,7 +61,7 @@ class Packer:
                         f"runtime scalar {k}, {value!r}, does not fit {dtype}",
                         help="use a number that fits, or pass an array",
                     )
-                return DtypeError("GLA0211", f"runtime scalar {k} is {type(value).__name__}, not a number that {dtype} holds")
+                return DtypeError("GLA0256", f"runtime scalar {k} is {type(value).__name__}, not a number that {dtype} holds")
         return error
 
 

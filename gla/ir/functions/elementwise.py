@@ -21,7 +21,7 @@ def power(base: Operand, exponent: Operand) -> Node:
     value = constant_value(n)
     if dtype.kind in "iu" and value < 0:
         raise RangeError(
-            "GLA0210",
+            "GLA0253",
             f"{x.type} to the power {value}: an integer power with a negative exponent is no integer",
             labels=labels("", (str(x.type), x)),
             help=f"use a float: x ** {float(value)}, or 1.0 / x ** {-value}",
@@ -82,7 +82,7 @@ def where(condition: Operand, a: Operand, b: Operand) -> Node:
     test = as_node(condition)
     if test.dtype.kind != "b":
         raise DtypeError(
-            "GLA0211",
+            "GLA0254",
             f"the condition of where must be bool, not {test.type}",
             labels=labels("", (str(test.type), test)),
             help="compare first: x != 0",

@@ -69,7 +69,7 @@ def _parse(x: Node, key: Any) -> list[_Axis]:
     ndim = len(x.shape)
     if used > ndim:
         raise GlaIndexError(
-            "GLA0320",
+            "GLA0336",
             f"{used} indices for {x.type}, which has {ndim} axes",
             labels=labels("", (str(x.type), x)),
             help="drop an index, or add an axis with None (new in .gla)",

@@ -87,7 +87,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Node:
             wanted[wanted.index(-1)] = size // rest
     if any(n < 0 for n in wanted) or prod(wanted) != size:
         raise ShapeError(
-            "GLA0305",
+            "GLA0335",
             f"cannot reshape {node.type} with {size} elements to {tuple(shape) if not isinstance(shape, int) else shape}",
             labels=labels("", (str(node.type), node)),
             help="the products of the extents must be equal; one extent may be -1",
