@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gla.dtypes import float32, float64, uint32, uint64
-from gla.ir.ops.exponential import exp
+from gla.ir.ops.exponential import exp, exponential
 from gla.ir.ops.logarithmic import log1p
-from gla.ir.ops.pieces import Value, constants, horner
+from gla.ir.ops.pieces import Value, constants, horner, power_of_two
 from gla.ir.ops.scalars import Scalars
 
 # 1 / cbrt(r) for r in [0.86, 1.17]
@@ -42,8 +42,8 @@ ERFC = (
     1.244375165007222e-08,
     5.948680167910464e-07,
 )
-# the same less 1 for |x| <= 0.95, and -log(erfc(x)) in x for 0.9 <= x <= 3.95, for float32
-ERF32 = (0.128379166, -0.376126319, 0.112836726, -0.0268581044, 0.0051977979, -0.000810596859, 8.21542417e-05)
+# the same less 1 for |x| <= 1.02, and -log(erfc(x)) in x for 0.9 <= x <= 3.95, for float32
+ERF32 = (0.128379166, -0.376126379, 0.112837806, -0.0268653017, 0.00522062741, -0.000847767515, 0.000112160764, -9.51551738e-06)
 ERFC32 = (-0.00017075846, 1.12949669, 0.63338238, 0.108242661, -0.0250962488, 0.00416263891, -0.000432797155, 2.09567315e-05)
 
 
@@ -108,8 +108,14 @@ def erf(s: Scalars, x: Value) -> Value:
     square = s.mul(size, size)
     if s.dtype(x) is float32:
         near = s.fma(size, horner(s, square, ERF32), size)
-        exponent = horner(s, s.select(s.gt(size, c(4.0)), c(4.0), size), ERFC32)
-        return s.copysign(s.select(s.lt(size, c(0.92)), near, s.sub(c(1.0), exp(s, s.neg(exponent)))), x)
+        bounded = s.select(s.gt(size, c(4.0)), c(4.0), size)
+        slope = s.neg(horner(s, bounded, ERFC32[1:]))
+        # The exponent and what its rounding lost; then 1 - 2**n (1 + e) with the exact difference 1 - 2**n.
+        exponent = s.fma(slope, bounded, c(-ERFC32[0]))
+        n, e, rest = exponential(s, exponent, s.add(s.fma(slope, bounded, s.neg(exponent)), c(-ERFC32[0])))
+        power = power_of_two(s, n, float32)
+        beyond = s.sub(s.sub(c(1.0), power), s.mul(power, s.add(e, rest)))
+        return s.copysign(s.select(s.lt(size, c(0.92)), near, beyond), x)
     near = s.fma(size, horner(s, square, (ERF[0] - 1.0, *ERF[1:])), size)
     bounded = s.select(s.gt(size, c(6.0)), c(6.0), size)
     u = s.div(s.sub(bounded, c(3.0)), s.add(bounded, c(3.0)))
