@@ -161,7 +161,7 @@ ROWS = (
         sample=(-1.0, 1.0),
     ),
     _function("hypot", np.hypot, special.hypot, None, doc="sqrt(a a + b b) without overflow, within 0.65 ULP", cost=45),
-    _function("erf", _reference_erf, special.erf, None, doc="the error function, within 1.2 ULP (float32: 1)", cost=80),
+    _function("erf", _reference_erf, special.erf, None, doc="the error function, within 1.2 ULP (float32: 0.95)", cost=80),
     _function(
         "logaddexp", np.logaddexp, special.logaddexp, None, doc="log(exp(a) + exp(b)), within 2 ULP of the larger term", cost=95
     ),
