@@ -144,7 +144,7 @@ def leak_error(array: Array) -> GlaError:
             help="return it from the captured function, or write it: out.assign(value)",
         )
     return TraceError(
-        "GLA0408",
+        "GLA0418",
         f"a value made{place} while {scope.name} was traced is used outside it, where it has no contents",
         labels=marks,
         help="return it from the function; values stored in outer lists or attributes do not leave a trace",
