@@ -39,8 +39,14 @@ def reads(node: Node) -> list[tuple[Node, Map]]:
     return [(operand, _clean(operand, _map(node, k, operand))) for k, operand in enumerate(node.operands)]
 
 
-def accesses(root: Node, stop: Container[Node]) -> dict[Node, set[Map]]:
-    """Every node that `root` is computed from, with all maps by which it is read; does not look behind nodes in `stop`."""
+def accesses(
+    root: Node, stop: Container[Node], known: dict[Node, list[tuple[Node, Map]]] | None = None
+) -> dict[Node, set[Map]]:
+    """Every node that `root` is computed from, with all maps by which it is read; does not look behind nodes in `stop`.
+
+    `known`: what `reads` gave before, for many roots in one graph.
+    """
+    known = {} if known is None else known
     found: dict[Node, set[Map]] = {}
     start = identity(root)
     work = [(operand, _compose(step, start)) for operand, step in reads(root)]
@@ -51,7 +57,10 @@ def accesses(root: Node, stop: Container[Node]) -> dict[Node, set[Map]]:
             continue
         seen.add(path)
         if node not in stop:
-            work.extend((operand, _compose(step, path)) for operand, step in reads(node))
+            steps = known.get(node)
+            if steps is None:
+                steps = known[node] = reads(node)
+            work.extend([(operand, _compose(step, path)) for operand, step in steps])
     return found
 
 

@@ -15,7 +15,7 @@ from gla.ir.locality import stays_within_element
 from gla.ir.node import Node, make, topological
 from gla.ir.types import TupleType, Type
 from gla.passes import nodes
-from gla.passes.rewrite import rewrite
+from gla.passes.rewrite import LOOPS, rewrite
 from gla.passes.scalarise import split_carries
 
 
@@ -29,7 +29,7 @@ def tidy_loops(graph: Graph) -> Graph:
         short = _short(node) if node.op == "loop" else None
         return short if short is not None else _pruned(node, used.get(original, set()))
 
-    return rewrite(graph, change)
+    return rewrite(graph, change, LOOPS)
 
 
 def split_runs(graph: Graph) -> Graph:
@@ -38,7 +38,7 @@ def split_runs(graph: Graph) -> Graph:
     def change(node: Node, _: Node) -> Node | tuple[Node, ...]:
         return _runs(node) if node.op == "loop" else node
 
-    return rewrite(graph, change)
+    return rewrite(graph, change, LOOPS)
 
 
 def _used_items(graph: Graph) -> dict[Node, set[int]]:

@@ -17,7 +17,7 @@ HALF = (dtypes.float16, dtypes.bfloat16)
 
 def expand_products(graph: Graph) -> Graph:
     """matmul(a, b) -> sum(a[..., :, None, :] * b.mT[..., None, :, :], axis=-1) where the library has no such product."""
-    return rewrite(graph, _expand)
+    return rewrite(graph, _expand, frozenset({"matmul"}))
 
 
 def _expand(node: Node, _: Node) -> Node:

@@ -23,7 +23,7 @@ JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 def split_reductions(graph: Graph) -> Graph:
     """reduce(x, n > CHUNK) -> reduce(reduce(chunks of x)); scan likewise in blocks; along the last axis."""
-    return rewrite(graph, _split)
+    return rewrite(graph, _split, frozenset({"reduce", "argreduce", "scan"}))
 
 
 def _split(node: Node, _: Node) -> Node:

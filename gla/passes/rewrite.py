@@ -13,18 +13,19 @@ from gla.ir.graph import Graph
 from gla.ir.node import Node, make
 
 Change = Callable[[Node, Node], Node | tuple[Node, ...]]
-GRAPHS = ("body", "test")
+LOOPS = frozenset({"loop", "while"})
 
 
 def remade(node: Node, operands: tuple[Node, ...], **attrs: Any) -> Node:
     """`node` with other operands or attributes."""
-    if operands == node.operands and not attrs:
-        return node
     return make(node.op, operands, {**dict(node.attrs), **attrs}, node.type, node.span)
 
 
-def rewrite(graph: Graph, change: Change, *, nested: bool = True) -> Graph:
-    """The graph with every node changed. `nested`: the graphs of loops too, before the loop itself is offered."""
+def rewrite(graph: Graph, change: Change, ops: frozenset[str] | None = None) -> Graph:
+    """The graph with every node changed, the graphs of loops before the loops themselves. `ops`: those that `change` looks
+    at; a graph that has none of them, and no loop, is left as it is."""
+    if ops is not None and not any(node.op in ops or node.op in LOOPS for node in graph.nodes()):
+        return graph
     new: dict[Node, Node | tuple[Node, ...]] = {}
     for node in graph.nodes():
         if node.op == "input":
@@ -35,11 +36,15 @@ def rewrite(graph: Graph, change: Change, *, nested: bool = True) -> Graph:
             if isinstance(source, tuple):
                 new[node] = source[node.attr("index")]
                 continue
-        operands = tuple(_single(new[o]) for o in node.operands)
-        attrs = {name: rewrite(node.attr(name), change) for name in GRAPHS if nested and _has(node, name)}
-        if all(attrs[name] is node.attr(name) for name in attrs):
-            attrs = {}
-        here = remade(node, operands, **attrs)
+        here = node
+        operands = tuple([new[o] for o in node.operands])
+        if operands != node.operands:
+            here = remade(node, tuple(_single(o) for o in operands))
+        if node.op in LOOPS:
+            here = _inside(here, change, ops)
+        elif ops is not None and node.op not in ops:
+            new[node] = here
+            continue
         found = change(here, node)
         if isinstance(found, tuple):
             assert tuple(n.type for n in found) == node.items, (node, found)
@@ -53,10 +58,15 @@ def rewrite(graph: Graph, change: Change, *, nested: bool = True) -> Graph:
     return Graph(graph.inputs, results, writes)
 
 
+def _inside(node: Node, change: Change, ops: frozenset[str] | None) -> Node:
+    """The loop with its graphs rewritten."""
+    graphs = {name: value for name, value in node.attrs if isinstance(value, Graph)}
+    changed = {name: rewrite(graph, change, ops) for name, graph in graphs.items()}
+    if all(changed[name] is graphs[name] for name in graphs):
+        return node
+    return remade(node, node.operands, **changed)
+
+
 def _single(node: Node | tuple[Node, ...]) -> Node:
     assert isinstance(node, Node)
     return node
-
-
-def _has(node: Node, name: str) -> bool:
-    return node.op in ("loop", "while") and any(key == name for key, _ in node.attrs)

@@ -18,7 +18,7 @@ from gla.ir.locality import stays_within_element
 from gla.ir.node import Node, make, topological
 from gla.ir.types import TupleType, Type
 from gla.passes import nodes
-from gla.passes.rewrite import remade, rewrite
+from gla.passes.rewrite import LOOPS, remade, rewrite
 
 SMALL = 8  # the longest axis that is taken apart
 CARRIES = 64  # the most carries that a loop may have afterwards
@@ -35,12 +35,12 @@ def scalarise(graph: Graph) -> Graph:
         split = split_carries(node)
         return node if split is None else split
 
-    return _rows_apart(rewrite(graph, change))
+    return _rows_apart(rewrite(graph, change, LOOPS))
 
 
 def _rows_apart(graph: Graph) -> Graph:
-    """Results of shape (..., 3) that sum dear terms for each component become stacks of their components: the terms of
-    all components are then computed once, by one item (forces between all pairs of bodies)."""
+    """Results of shape (..., 3) that are made of stacks, or that sum dear terms for each component, become stacks of their
+    components: one item computes a row and what its components share, once (forces between all pairs of bodies)."""
 
     def change(node: Node, _: Node) -> Node:
         if node.op not in ("loop", "while"):
@@ -49,7 +49,7 @@ def _rows_apart(graph: Graph) -> Graph:
         results = _apart(body.results)
         return node if results == body.results else remade(node, node.operands, body=Graph(body.inputs, results))
 
-    graph = rewrite(graph, change)
+    graph = rewrite(graph, change, LOOPS)
     roots = graph.roots
     apart = _apart(roots)
     if apart == roots:
@@ -60,8 +60,8 @@ def _rows_apart(graph: Graph) -> Graph:
 
 
 def _apart(roots: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The roots, those that `_sums_by_component` names as stacks, everywhere that they are used."""
-    chosen = {r for r in roots if isinstance(r.type, Type) and r.shape and 2 <= r.shape[-1] <= SMALL and _sums_by_component(r)}
+    """The roots, those that `_is_by_component` names as stacks, everywhere that they are used."""
+    chosen = {r for r in roots if isinstance(r.type, Type) and r.shape and 2 <= r.shape[-1] <= SMALL and _is_by_component(r)}
     if not chosen:
         return roots
     stacks: dict[Node, Node] = {}
@@ -72,12 +72,15 @@ def _apart(roots: tuple[Node, ...]) -> tuple[Node, ...]:
     return substitute(roots, stacks)
 
 
-def _sums_by_component(root: Node) -> bool:
-    """Whether `root` is elementwise in a long reduction that keeps its last axis, of terms that are the same along it."""
+def _is_by_component(root: Node) -> bool:
+    """Whether `root` is elementwise in a stack of computed components, or in a long reduction that keeps its last axis, of
+    terms that are the same along it."""
     work, seen = [root], {root}
     while work:
         node = work.pop()
         if node.op == "reduce" and _is_long(node) and _same_along_last(node.operands[0]):
+            return True
+        if node.op == "concat" and node.attr("axis") == len(node.shape) - 1 and _has_computed_parts(node):
             return True
         if is_elementwise(node):
             for operand in node.operands:
@@ -85,6 +88,11 @@ def _sums_by_component(root: Node) -> bool:
                     seen.add(operand)
                     work.append(operand)
     return False
+
+
+def _has_computed_parts(stack: Node) -> bool:
+    parts = [p.operands[0] if p.op == "reshape" else p for p in stack.operands]
+    return len(parts) == stack.shape[-1] and any(is_elementwise(p) for p in parts)
 
 
 def _is_long(node: Node) -> bool:

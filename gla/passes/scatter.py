@@ -18,7 +18,7 @@ from gla.passes.rewrite import rewrite
 
 def gather_scatters(graph: Graph) -> Graph:
     """scatter(base, value, *indices) without writes to chosen places. Indices outside of the array go nowhere."""
-    return rewrite(graph, _gathered)
+    return rewrite(graph, _gathered, frozenset({"scatter"}))
 
 
 def _gathered(node: Node, _: Node) -> Node:

@@ -7,6 +7,8 @@ first is taken unless it is more than a quarter larger.
 
 from __future__ import annotations
 
+import bisect
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +18,7 @@ from gla.plan.steps import Buffer, LoopStep, Step
 
 ALIGNMENT = 256
 QUARTER = 1.25
+MANY = 600  # buffers; more are packed in order of time, in one sweep
 NO_MATTER = 1 << 20  # below this size the denser packing is not worth a dependency
 
 
@@ -81,7 +84,7 @@ def pack(sizes: dict[int, int], together: Callable[[int, int], bool]) -> tuple[d
     placed: dict[int, tuple[int, int]] = {}
     total = 0
     for buffer in sorted(sizes, key=lambda b: (-sizes[b], b)):
-        size = -(-sizes[buffer] // ALIGNMENT) * ALIGNMENT
+        size = _aligned(sizes[buffer])
         taken = sorted(span for other, span in placed.items() if together(buffer, other))
         best, best_gap, end = -1, 0, 0
         for start, stop in taken:
@@ -95,11 +98,21 @@ def pack(sizes: dict[int, int], together: Callable[[int, int], bool]) -> tuple[d
     return {b: start for b, (start, _) in placed.items()}, total
 
 
-def place(steps: Sequence[Step], buffers: Buffers) -> tuple[tuple[Buffer, ...], int, dict[int, list[int]]]:
-    """(buffers with offsets and lifetimes, bytes of the arena, per temporary those that lie over it)."""
+def place(steps: Sequence[Step], buffers: Buffers) -> tuple[tuple[Buffer, ...], int]:
+    """(buffers with offsets and lifetimes, bytes of the arena)."""
     alive = lives(steps, buffers)
     sizes = {b: buffers[b].nbytes for b in alive if buffers[b].nbytes}
-    masks = ancestors_of(steps)
+    offsets, total = _sweep(sizes, alive) if len(sizes) > MANY else _best(sizes, alive, ancestors_of(steps))
+    out = []
+    for buffer in buffers.all:
+        life = alive.get(buffer.id)
+        offset = offsets.get(buffer.id, 0)
+        out.append(buffer if life is None else replace(buffer, offset=offset, first=life.first, last=life.last))
+    return tuple(out), total
+
+
+def _best(sizes: dict[int, int], alive: dict[int, Life], masks: list[int]) -> tuple[dict[int, int], int]:
+    """The looser packing, or the densest where it saves much."""
 
     def at_once(a: int, b: int) -> bool:
         return alive[a].first <= alive[b].last and alive[b].first <= alive[a].last
@@ -113,24 +126,56 @@ def place(steps: Sequence[Step], buffers: Buffers) -> tuple[tuple[Buffer, ...], 
 
     dense, dense_total = pack(sizes, at_once)
     loose, loose_total = pack(sizes, unordered)
-    offsets, total = (loose, loose_total) if loose_total <= max(dense_total * QUARTER, NO_MATTER) else (dense, dense_total)
-    out = []
-    for buffer in buffers.all:
-        life = alive.get(buffer.id)
-        out.append(
-            buffer if life is None else replace(buffer, offset=offsets.get(buffer.id, 0), first=life.first, last=life.last)
-        )
-    return tuple(out), total, _overlaps(out, sizes)
+    return (loose, loose_total) if loose_total <= max(dense_total * QUARTER, NO_MATTER) else (dense, dense_total)
 
 
-def _overlaps(buffers: list[Buffer], sizes: dict[int, int]) -> dict[int, list[int]]:
-    spans = sorted((buffers[b].offset, buffers[b].offset + sizes[b], b) for b in sizes)
-    out: dict[int, list[int]] = {}
-    active: list[tuple[int, int, int]] = []
-    for span in spans:
-        active = [other for other in active if other[1] > span[0]]
-        for other in active:
-            out.setdefault(span[2], []).append(other[2])
-            out.setdefault(other[2], []).append(span[2])
-        active.append(span)
-    return out
+def _sweep(sizes: dict[int, int], alive: dict[int, Life]) -> tuple[dict[int, int], int]:
+    """Each buffer, in the order in which they begin, in the smallest gap that is free by then."""
+    offsets: dict[int, int] = {}
+    gaps: list[tuple[int, int]] = []  # (start, stop), sorted, apart
+    ending: list[tuple[int, int]] = []  # (last position, buffer)
+    total = 0
+    for buffer in sorted(sizes, key=lambda b: (alive[b].first, -sizes[b], b)):
+        while ending and ending[0][0] < alive[buffer].first:
+            _, gone = heapq.heappop(ending)
+            _release(gaps, offsets[gone], offsets[gone] + _aligned(sizes[gone]))
+        size = _aligned(sizes[buffer])
+        fitting = [(stop - start, start, stop) for start, stop in gaps if stop - start >= size]
+        if fitting:
+            _, start, stop = min(fitting)
+            gaps.remove((start, stop))
+            if start + size < stop:
+                bisect.insort(gaps, (start + size, stop))
+        else:
+            start = gaps.pop()[0] if gaps and gaps[-1][1] == total else total
+            total = start + size
+        offsets[buffer] = start
+        heapq.heappush(ending, (alive[buffer].last, buffer))
+    return offsets, total
+
+
+def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
+    """Give a span back, joined with the gaps beside it."""
+    k = bisect.bisect(gaps, (start, stop))
+    if k < len(gaps) and gaps[k][0] == stop:
+        stop = gaps.pop(k)[1]
+    if k and gaps[k - 1][1] == start:
+        start = gaps.pop(k - 1)[0]
+        k -= 1
+    gaps.insert(k, (start, stop))
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def span(buffers: Sequence[Buffer]) -> Callable[[int], tuple[int, int, int]]:
+    """Where each buffer lies, for dependencies.py: temporaries in the arena, every other one in a space of its own."""
+
+    def find(number: int) -> tuple[int, int, int]:
+        buffer = buffers[number]
+        if buffer.kind == "temporary" and buffer.nbytes:
+            return -1, buffer.offset, buffer.offset + buffer.nbytes
+        return number, 0, 1
+
+    return find

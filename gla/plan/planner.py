@@ -10,7 +10,7 @@ from __future__ import annotations
 from gla.config import Options
 from gla.ir.graph import Graph
 from gla.ir.node import Node
-from gla.plan.arena import place
+from gla.plan.arena import place, span
 from gla.plan.buffers import Buffers
 from gla.plan.dependencies import with_dependencies
 from gla.plan.scope import Scope
@@ -38,10 +38,10 @@ def plan(graph: Graph, options: Options | None = None) -> Plan:
         if node not in given and buffers[target].nbytes:
             steps.append(_copy(scope, buffers, node, target))
     steps += writes.put_back(scope)
-    placed, arena_bytes, overlaps = place(steps, buffers)
+    placed, arena_bytes = place(steps, buffers)
     return Plan(
         placed,
-        with_dependencies(steps, overlaps),
+        with_dependencies(steps, span(placed)),
         tuple(given.values()),
         tuple(outputs),
         tuple((given[target], given[target]) for target, _ in graph.writes),

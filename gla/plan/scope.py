@@ -187,7 +187,7 @@ class Scope:
         # A value written in place is stored last: its readers in the same kernel have loaded the old one.
         roots = sorted(roots, key=lambda r: self.buffers[self.bound[r]].kind == "input")
         targets = tuple(self.targets.get(root) for root in roots)
-        return kernel_step(roots, group.items, group.inner, targets, self.bound, own=set(group.roots))
+        return kernel_step(roots, group.items, group.inner, targets, self.bound, set(group.needs))
 
 
 def kernel_step(
@@ -196,13 +196,12 @@ def kernel_step(
     inner: tuple[int, ...],
     targets: tuple[Target | None, ...],
     bound: Mapping[Node, int],
-    own: set[Node],
+    needs: set[Node],
 ) -> KernelStep:
-    """The step of a region that computes `roots` (and may compute the other values in `own`) from values bound to buffers."""
+    """The step of a region that computes `roots` from the stored values `needs`, and rows of targets from a counter."""
     starts = [s for target in targets if target is not None for s in target.starts if isinstance(s, Node)]
-    stop = {node for node in bound if node not in own}
-    reached = topological([*roots, *starts], stop=stop)
-    inputs = tuple(node for node in reached if node in stop)
-    scalars = tuple(node for node in reached if node.op == "input" and node not in stop)
+    reached = topological([*roots, *starts], stop=needs)
+    inputs = tuple(node for node in reached if node in needs or (node.op == "input" and node in bound))
+    scalars = tuple(node for node in reached if node.op == "input" and node not in bound)
     region = Region(tuple(roots), inputs, scalars, items, inner, targets)
     return KernelStep(region, tuple(bound[n] for n in inputs), tuple(bound[r] for r in roots))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gla.ir.access import CONTROL, REDUCTIONS, VIEWS, is_elementwise
+from gla.ir.access import CONTROL, REDUCTIONS, VIEWS, Map, is_elementwise
 from gla.ir.node import Node
 from gla.ir.ops.table import elementwise
 
@@ -51,6 +51,7 @@ class Costs:
         self.order: list[Node] = []
         self.cones: list[int] = []  # per node, as bits, the nodes that are computed at its own index
         self.weights: list[int] = []
+        self.reads: dict[Node, list[tuple[Node, Map]]] = {}  # remembered for regions.py
         self._costs: dict[Node, int] = {}
 
     def add(self, node: Node, stored: bool) -> None:
@@ -78,11 +79,11 @@ class Costs:
 
     def members(self, node: Node) -> list[Node]:
         """Those nodes, operands first."""
-        cone, out = self.cones[self.position[node]], []
-        while cone:
-            low = cone & -cone
-            out.append(self.order[low.bit_length() - 1])
-            cone ^= low
+        bits = bin(self.cones[self.position[node]])[:1:-1]
+        out, k = [], bits.find("1")
+        while k >= 0:
+            out.append(self.order[k])
+            k = bits.find("1", k + 1)
         return out
 
     def cost(self, node: Node) -> int:

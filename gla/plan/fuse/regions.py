@@ -51,7 +51,7 @@ def kernel_group(roots: list[Node], stored: Container[Node], costs: Costs, alone
     if group.kind == "scan":
         group.items = roots[0].shape[:-1]
     for root in roots:
-        reached = accesses(root, stored)
+        reached = accesses(root, stored, costs.reads)
         group.reached[root] = reached
         group.inside[root] = None
         for node in reached:
@@ -191,11 +191,15 @@ def _joinable(first: Group, second: Group) -> tuple[tuple[int, ...], tuple[int, 
     if first.kind != "kernel" or second.kind != "kernel":
         return None
     domain = joined_domain(first, second)
-    if domain is None or len({**first.inside, **second.inside}) > LIMIT:
+    if domain is None or _together(first.inside, second.inside) > LIMIT:
         return None
-    if len({**first.needs, **second.needs}) + len(first.roots) + len(second.roots) > POINTERS:
-        return None
-    return domain
+    return domain if _together(first.needs, second.needs) + len(first.roots) + len(second.roots) <= POINTERS else None
+
+
+def _together(first: dict[Node, None], second: dict[Node, None]) -> int:
+    """How many nodes the two have in all; near enough when that is few."""
+    most = len(first) + len(second)
+    return most if most <= POINTERS // 4 else len(first.keys() | second.keys())
 
 
 def fuse(groups: Groups) -> None:

@@ -67,7 +67,7 @@ def _reason(node: Node, users: dict[Node, list[Node]], costs: Costs, fuse: bool)
     if is_view(node):
         return ""
     limit = CHEAP if node.shape else SCALAR_CHEAP
-    if costs.cost(node) > limit and _evaluations(node, users) > 1.5:
+    if _evaluations(node, users) > 1.5 and costs.cost(node) > limit:
         return f"read through several index maps and dear to compute again (cost {costs.cost(node)})"
     return ""
 
