@@ -134,10 +134,9 @@ def _click_error(error: click.UsageError) -> GlaFileError:
     if isinstance(error, click.NoSuchOption):
         from gla.lang.io.paths import alike
 
-        known = (
-            [name for param in error.ctx.command.params for name in (*param.opts, *param.secondary_opts)] if error.ctx else []
-        )
-        meant = alike(error.option_name, [name for name in known if name.startswith("-")], 0.5)
+        params = error.ctx.command.get_params(error.ctx) if error.ctx else []
+        known = [name for param in params for name in (*param.opts, *param.secondary_opts) if name.startswith("-")]
+        meant = alike(error.option_name, known)
         message = f"there is no flag {error.option_name}"
         hint = f"did you mean {meant}?" if meant else ""
     else:

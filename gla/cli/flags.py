@@ -253,7 +253,11 @@ class ProgramCommand(click.Command):
         if hidden:
             with formatter.section("Given with --set NAME=VALUE, since the command has the flag"):
                 formatter.write_dl([(knob.name, knob.help) for knob in hidden])
-        rows = [row for param in super().get_params(ctx) if (row := param.get_help_record(ctx)) is not None]
+        rows = [
+            row
+            for param in super().get_params(ctx)
+            if isinstance(param, click.Option) and (row := param.get_help_record(ctx)) is not None
+        ]
         with formatter.section("Options"):
             formatter.write_dl(rows)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
 import click
 
 from gla.cli import render
-from gla.cli.exits import guarded, usage
+from gla.cli.exits import INTERRUPTED, guarded, usage
 from gla.cli.version import version
 
 COMMANDS = {
@@ -69,7 +70,12 @@ def main(args: list[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     render.set_colour("auto")
-    return guarded(lambda: _main(sys.argv[1:] if args is None else args))
+    code = guarded(lambda: _main(sys.argv[1:] if args is None else args))
+    if code == INTERRUPTED and args is None:
+        # Kernels may still run; unloading them under their threads would end the process in another way than 130.
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _main(args: list[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ CELLS = 12
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 EVERY = 0.1
 LISTED = 6
+REPLACED = " of an earlier run is replaced"
 
 
 class Terminal:
@@ -28,6 +29,7 @@ class Terminal:
         self.live = not quiet and render.cursor_moves(sys.stderr)
         self.written: list[Path] = []
         self.steps = 0
+        self._replaced: list[str] = []
         self._drawn = False
         self._last = 0.0
         self._loop: tuple[int, int, float] | None = None  # the last step, the total, when the loop began
@@ -40,7 +42,9 @@ class Terminal:
             sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        if not self.quiet:
+        if text.endswith(REPLACED):  # said once, for all files
+            self._replaced.append(text.removesuffix(REPLACED))
+        elif not self.quiet:
             self._wipe()
             render.say(f"warning: {text}", "warning")
 
@@ -61,6 +65,7 @@ class Terminal:
         """The run was interrupted: one line, whoever looks."""
         self._wipe()
         self.written.clear()
+        self._replaced.clear()
         render.say(line)
 
     def tell(self, line: str) -> None:
@@ -76,8 +81,10 @@ class Terminal:
         """The run is over: take the progress line away, say what was written."""
         self._wipe()
         sys.stdout.flush()
+        if self._replaced and not self.quiet:
+            render.say(f"warning: files of an earlier run were replaced: {files(self._replaced)}", "warning")
         if self.live and self.written:
-            render.say(written_line(self.written))
+            render.say(f"wrote {files(self.written)}")
 
     def _draw(self, line: str) -> None:
         columns = shutil.get_terminal_size().columns
@@ -137,20 +144,20 @@ def _short(value: Any) -> str:
     return f"{number:.4g}" if isinstance(number, float) else str(number)
 
 
-def written_line(paths: list[Path]) -> str:
-    """`wrote 12 files: a.npy, b.npy, ..., l.npy`."""
+def files(paths: Sequence[object]) -> str:
+    """`a.npy, b.npy, ..., l.npy (12 files)`, or the one."""
     names = list(dict.fromkeys(map(str, paths)))
     if len(names) == 1:
-        return f"wrote {names[0]}"
+        return names[0]
     shown = names if len(names) <= LISTED else [*names[:2], "...", names[-1]]
-    return f"wrote {len(names)} files: {', '.join(shown)}"
+    return f"{', '.join(shown)} ({len(names)} files)"
 
 
 def stopped_line(reporter: Terminal) -> str:
     """`interrupted at step 6200/10000; wrote 3 files: ...`."""
     at = reporter.position()
     where = f" at step {at[0]}/{at[1]}" if at else ""
-    return f"interrupted{where}" + (f"; {written_line(reporter.written)}" if reporter.written else "")
+    return f"interrupted{where}" + (f"; wrote {files(reporter.written)}" if reporter.written else "")
 
 
 def run_times(planning: float, running: float, steps: int, device: str) -> str:
