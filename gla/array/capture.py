@@ -7,6 +7,7 @@ here are the faces that speak of arrays.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from gla.array.boundary import public
 from gla.array.buffer import Buffer
 from gla.array.create import upload
 from gla.array.devices import current_device
+from gla.array.parts import Launched, Recorded, Recording, Running, Sink, Spot
+from gla.array.parts import launch as launch_part
 from gla.array.scope import Scope, current, outside
 from gla.array.trace import Results, Slot, map_leaves, strong
 from gla.array.value import Array, from_buffer, from_node, node_of
@@ -33,8 +36,11 @@ class CaptureScope(Scope):
 
     kind = "capture"
 
-    def __init__(self, name: str, device: str) -> None:
+    def __init__(self, name: str, device: str, sink: Sink | None = None) -> None:
         super().__init__(name, None, device)
+        self.sink = sink
+        self.parts: list[Recorded | Launched] = []
+        self._made: list[weakref.ref[Array]] = []
         self.used: list[Buffer] = []
         self.inputs: list[Node] = []
         self.inside: list[Array] = []
@@ -98,22 +104,44 @@ class CaptureScope(Scope):
         assert made._buffer is not None
         return self.variable(made._buffer)
 
-    def program(self, results: Sequence[Node]) -> tuple[Program, list[Buffer]]:
-        """(the graph of what was returned and written, the buffers that it writes)."""
-        written = [k for k, array in enumerate(self.inside) if array._value is not self.inputs[k]]
+    def made(self, array: Array) -> None:
+        """Every array that is made in the scope comes by."""
+        self._made.append(weakref.ref(array))
+
+    def alive(self) -> list[Array]:
+        """Arrays made in the scope that somebody still has."""
+        found = [(ref, array) for ref in self._made if (array := ref()) is not None]
+        self._made = [ref for ref, _ in found]
+        return [array for _, array in found]
+
+    def place(self, array: Array) -> int | None:
+        """Which of `used` holds the contents of `array`, if one does."""
+        for k, inside in enumerate(self.inside):
+            if inside is array or array._value is self.inputs[k]:
+                return k
+        return None
+
+    def renew(self, place: int) -> None:
+        """What is read from here on is the contents after a write."""
+        self.inputs[place] = new_input(self.used[place].type)
+        self.inside[place]._value = self.inputs[place]
+
+    def close(self, results: Sequence[Node], written: Sequence[int] | None = None) -> list[Buffer]:
+        """End a part: what was written, and `results`, go to the sink as one program. Gives the results' buffers."""
+        assert self.sink is not None
+        if written is None:
+            written = [k for k, array in enumerate(self.inside) if array._value is not self.inputs[k]]
+        if not results and not written:
+            return []
         writes = tuple((self.inputs[k], strong(node_of(self.inside[k]))) for k in written)
-        return Program(tuple(self.inputs), tuple(results), writes), [self.used[k] for k in written]
-
-
-class Recorded:
-    """One capture as launches need it: the program, buffers read and written, and the outputs."""
-
-    def __init__(self, program: Program, used: list[Buffer], written: list[Buffer], outputs: list[Buffer]) -> None:
-        self.program, self.used, self.written, self.outputs = program, used, written, outputs
-
-    @property
-    def changed(self) -> list[Buffer]:
-        return [*self.written, *self.outputs]
+        program, targets = Program(tuple(self.inputs), tuple(results), writes), [self.used[k] for k in written]
+        with outside():
+            storages = self.sink.run(program, self.used, targets)
+        outputs = [Buffer(s, Type(n.dtype, n.shape), self.device) for s, n in zip(storages, program.results)]
+        self.parts.append(Recorded(program, list(self.used), targets, outputs))
+        for k in written:
+            self.renew(k)
+        return outputs
 
 
 class Graph:
@@ -124,7 +152,7 @@ class Graph:
 
         self.device = engine.device_name(device) if device is not None else current_device()
         self.record = Record(engine.machine(self.device))
-        self.parts: list[Recorded] = []
+        self.parts: list[Recorded | Launched] = []
         self.outputs: Any = None
 
     @public
@@ -133,27 +161,22 @@ class Graph:
 
         When it fails the graph is as it was.
         """
-        from gla import compiler
         from gla.runtime import capture as runtime
 
         machine = engine.machine(self.device)
         scope = CaptureScope(getattr(f, "__name__", "the function"), self.device)
         _no_trace()
 
-        def body(recorder: Any) -> tuple[Any, Recorded]:
+        def body(recorder: Any) -> Any:
+            scope.sink = Recording(recorder, self.device)
             results = Results()
             with scope.open():
                 structure = results.gather(f(*args))
-                program, written = scope.program(results.nodes)
-            outputs: list[Buffer] = []
-            if program.results or program.writes:
-                made = recorder.add(compiler.program(program, machine, engine.options()), [b.storage for b in scope.used])
-                outputs = [Buffer(s, Type(n.dtype, n.shape), self.device) for s, n in zip(made, program.results)]
-            return structure, Recorded(program, scope.used, written, outputs)
+                return _outputs(structure, scope.close(results.nodes))
 
-        _, frontier, (structure, recorded) = runtime.capture(machine, body, self.record, after)
-        self.parts.append(recorded)
-        self.outputs = _outputs(structure, recorded.outputs)
+        _, frontier, outputs = runtime.capture(machine, body, self.record, after)
+        self.parts += scope.parts
+        self.outputs = outputs
         return frontier
 
     @public
@@ -208,6 +231,10 @@ class GraphExecutable:
                 help="launch it outside, or call its function",
             )
         for part in self.parts:
+            if isinstance(part, Launched):
+                spots = zip(part.buffers, part.spots)
+                launch_part(scope, part.call, [Spot(scope.variable(b), *spot) for b, spot in spots])
+                continue
             variables = [scope.variable(b) for b in part.used]
             graph = part.program
             new = substitute(graph.roots, dict(zip(graph.inputs, (node_of(v) for v in variables))))
@@ -285,17 +312,10 @@ def captured(f: Callable[..., Any]) -> Callable[..., Any]:
         if current.get() is not None:
             return f(*args, **kwargs)
         device = current_device()
-        scope = CaptureScope(f"{getattr(f, '__name__', 'function')}()", device)
+        scope = CaptureScope(f"{getattr(f, '__name__', 'function')}()", device, Running(device))
         results = Results()
         with scope.open():
             structure = results.gather(f(*args, **kwargs))
-            program, written = scope.program(results.nodes)
-        if not (program.results or program.writes):
-            return structure
-        executable = engine.compile_graph(program, device)
-        realise.before_write(written)
-        outputs = engine.run(executable, [b.storage for b in scope.used], ())
-        realise.after_write(written)
-        return _outputs(structure, [Buffer(s, Type(n.dtype, n.shape), device) for s, n in zip(outputs, program.results)])
+            return _outputs(structure, scope.close(results.nodes))
 
     return call

@@ -49,6 +49,9 @@ class Scope(ABC):
     def constant(self, values: Any) -> Array:
         """A NumPy array as a value of this scope."""
 
+    def made(self, array: Array) -> None:  # noqa: B027 - most scopes do not mind
+        """`array` was made in this scope."""
+
     def capturing(self) -> bool:
         """Whether this scope, or one around it, records a graph."""
         scope: Scope | None = self

@@ -199,6 +199,8 @@ def from_node(node: Node, device: str, scope: Scope | None, count: int = 1) -> A
     if scope is None:
         array._count = count
         pending.add(array)
+    else:
+        scope.made(array)
     return array
 
 

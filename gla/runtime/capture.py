@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gla.errors import CaptureError
 from gla.runtime.graph import Graph, GraphExecutable, GraphNode, Record, record
+from gla.runtime.launch import recorded
 from gla.runtime.memory.block import Storage
 from gla.runtime.memory.lease import Lease
-from gla.runtime.program import Program
+from gla.runtime.program import KernelCall, Program
 
 if TYPE_CHECKING:
     from gla.runtime.machine import Machine
@@ -50,6 +51,11 @@ class CaptureScope:
                 "GLA0910", f"an executable of {executable.machine.name} is called in a capture on {self.machine.name}"
             )
         self._stage(executable.recorded())
+
+    def add_kernel(self, call: KernelCall, storages: Sequence[Storage]) -> None:
+        """Record a user's kernel on these storages."""
+        self._check_open()
+        self._stage(recorded(call, storages))
 
     def _stage(self, added: Record) -> None:
         self._leases.append(Lease(self.machine.gate, added.blocks()))
