@@ -202,10 +202,11 @@ class Run:
         for j in chunk.sites:
             site = self.sites[j]
             count = len(site.effect.nodes)
-            reached = site.guard is None or bool(self._download(results[at + count]))
+            conditional = self._conditional(site)
+            reached = not conditional or bool(self._download(results[at + count]))
             if reached:
                 site.effect.fire([self._download(r) for r in results[at : at + count]])
-            at += count + (site.guard is not None)
+            at += count + conditional
 
     # --- chunks
     def _chunk(self, k: int, length: int, firing: tuple[int, ...]) -> Chunk:
@@ -227,19 +228,38 @@ class Run:
             carries, pieces = self._plain(length, base, carries, phases)
         asked: list[Node] = []
         if firing:
-            wanted = [
-                n
-                for j in firing
-                for n in (*self.sites[j].effect.nodes, *([] if self.sites[j].guard is None else [self.sites[j].guard]))
-            ]
+            before = carries
+            wanted = [n for j in firing for n in self._asked(j)]
             values = self.carried.step(apply("add", base, constant(length, literal=False)), carries, [*emits, *wanted])
             carries, rest = values[: len(params)], values[len(params) :]
             pieces += [(j, expand_dims(rest[j], 0)) for j, due in enumerate(last) if due]
-            asked = rest[len(emits) :]
+            asked = self._reached(firing, rest[len(emits) :], before)
         flag = self._flag(carries)
         carries = [control.as_type(c, p.type) for c, p in zip(carries, params)]
         results = [*carries, *(n for _, n in pieces), *asked, *flag]
         return self._compile(base, params, results, tuple(j for j, _ in pieces), firing)
+
+    def _asked(self, j: int) -> list[Node]:
+        """What a site needs computed, and last whether it is reached, where that depends on the trip."""
+        site = self.sites[j]
+        if site.guard is not None:
+            return [*site.effect.nodes, site.guard]
+        return [*site.effect.nodes, *([constant(True)] if self._conditional(site) else [])]
+
+    def _conditional(self, site: Site) -> bool:
+        return site.guard is not None or self.trip.broken is not None
+
+    def _reached(self, firing: Sequence[int], values: Sequence[Node], before: Sequence[Node]) -> list[Node]:
+        """`values` with each site's condition false once the loop was broken off in an earlier trip."""
+        found = list(values)
+        if self.trip.broken is None:
+            return found
+        going = apply("logical_not", before[len(self.trip.params)])
+        at = -1
+        for j in firing:
+            at += len(self.sites[j].effect.nodes) + 1
+            found[at] = apply("logical_and", found[at], going)
+        return found
 
     def _plain(
         self, length: int, base: Node, carries: Sequence[Node], phases: Sequence[int]

@@ -20,7 +20,7 @@ from gla.lang.effects import Effect, output_effect, print_effect, save_effect
 from gla.lang.lower.assigned import children
 from gla.lang.lower.checks import add
 from gla.lang.lower.fold import fold
-from gla.lang.lower.loops import COUNTER, exhausted, has_effects, touched_by
+from gla.lang.lower.loops import COUNTER, exhausted, has_effects, sides_of, touched_by
 from gla.lang.outputs import Outputs
 from gla.lang.report import Reporter
 from gla.lang.scope import Scope
@@ -158,10 +158,10 @@ class Host:
 
     def _exhausted(self, ctx: Context, scope: Scope, loop: s.While, limit: int) -> None:
         condition = ctx.boolean(scope, loop.condition, "the condition of `while`")
-        from gla.lang.lower.loops import Trip
-
-        still = Trip(condition, (), (), (), (), (), None, condition, ())
-        add(ctx, exhausted(ctx, loop, limit, still, (), condition))
+        sides = sides_of(loop, condition)
+        if not sides and isinstance(loop.condition, s.Compare) and len(loop.condition.ops) == 1:
+            sides = tuple(ctx.node(scope, operand) for operand in loop.condition.operands)
+        add(ctx, exhausted(loop, limit, sides, condition))
         self.look([])
 
     def _dry_while(self, ctx: Context, scope: Scope, loop: s.While) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gla.errors import Diagnostic, DtypeError, GlaError, Span, TraceError
 from gla.lang import syntax as s
@@ -69,7 +70,7 @@ class Linter:
         self.tree = tree
         self.ctx = Context(DryEngine(), {tree.file: tree.source})
         self.errors: list[GlaError] = []
-        self.top = Names(Names(None, {name: ("builtin", None) for name in builtins()}))
+        self.top = Names(Names(None, dict.fromkeys(builtins(), ("builtin", None))))
         self.calls: dict[str, dict[str, Span]] = {}
         self.within: str | None = None
 
@@ -133,9 +134,11 @@ class Linter:
             sizes = [n for n, (kind, _) in self.top.here.items() if kind in ("size", "const")]
             near = difflib.get_close_matches(name, [*sizes, *(f for f in fresh if f != name)], 1)
             self.ctx.warn(
-                "GLA0305", f"the dim `{name}` of `{item.name.id}` is used once, so it says nothing", (spans[0], ""),
+                "GLA0305",
+                f"the dim `{name}` of `{item.name.id}` is used once, so it says nothing",
+                (spans[0], ""),
                 help=f"did you mean `{near[0]}`? For any extent write `_`" if near else "for any extent write `_`",
-            )  # fmt: skip
+            )
 
     def _recursion(self) -> None:
         """Functions are inlined: a chain of calls that comes back is an error."""
@@ -146,7 +149,7 @@ class Linter:
             def visit(name: str, path: list[str] = path) -> bool:
                 if name in path:
                     chain = [*path[path.index(name) :], name]
-                    spans = [self.calls[a][b] for a, b in zip(chain, chain[1:])]
+                    spans = [self.calls[a][b] for a, b in pairwise(chain)]
                     labels = [(span, f"`{a}` calls `{b}`") for span, a, b in zip(spans, chain, chain[1:])]
                     self.errors.append(
                         self.ctx.error(
@@ -155,7 +158,7 @@ class Linter:
                             f"functions are inlined and cannot call themselves: {' -> '.join(chain)}",
                             *labels,
                             help="write it as a loop: for k in 0..n { .. }, or while .. max N { .. }",
-                        )  # fmt: skip
+                        )
                     )
                     done.update(chain)
                     return True
@@ -175,9 +178,12 @@ class Linter:
         taken = self.top.here.get(name.id)
         if taken is not None and taken[0] in TAKEN.get(kind, ()) and name.id not in names.here:
             self.ctx.warn(
-                "GLA0104", f"`{name.id}` hides the {taken[0]} of that name", (name.span, ""), (taken[1], f"the {taken[0]}"),
+                "GLA0104",
+                f"`{name.id}` hides the {taken[0]} of that name",
+                (name.span, ""),
+                (taken[1], f"the {taken[0]}"),
                 help=f"use another name, e.g. {name.id}_",
-            )  # fmt: skip
+            )
         if name.id != "_":
             names.here[name.id] = (kind, name.span)
 
@@ -304,9 +310,14 @@ class Linter:
         if before is not None and signed:
             labels.append((before.span, "this line is complete without it"))
         return self.ctx.error(
-            DtypeError, "GLA0210", "this value is never used; did the line above end too early?" if signed else "this value is never used", *labels,
-            help="end the line above with the operator, or put both in parentheses" if signed else "give it a name with let, print it, or remove it",
-        )  # fmt: skip
+            DtypeError,
+            "GLA0210",
+            "this value is never used; did the line above end too early?" if signed else "this value is never used",
+            *labels,
+            help="end the line above with the operator, or put both in parentheses"
+            if signed
+            else "give it a name with let, print it, or remove it",
+        )
 
     def _expr(self, expr: s.Node, names: Names) -> None:
         match expr:
@@ -368,7 +379,7 @@ class Linter:
                     "a `while` says how many trips it may take at most",
                     (expr.condition.span, "no `max` after this condition"),
                     help="write: while .. max 10_000 { ... }",
-                )  # fmt: skip
+                )
             )
         else:
             self._expr(expr.limit, names)

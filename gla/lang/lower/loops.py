@@ -358,32 +358,34 @@ def while_(ctx: Context, scope: Scope, loop: s.While) -> Value:
     finals, _, still = control.while_loop(test, body, inits, limit, [*carried.names, "trip"])
     with_results(touched, finals[: len(trip.params)])
     carried.tell(ctx, finals)
-    add(ctx, exhausted(ctx, loop, limit, trip, finals, still))
+    shown = substitute(sides_of(loop, trip.condition), dict(zip(trip.params, finals)))
+    add(ctx, exhausted(loop, limit, shown, still))
     return None
 
 
-def exhausted(ctx: Context, loop: s.While, limit: int, trip: Trip, finals: Sequence[Node], still: Node) -> Check:
-    """The check that the condition is false after the last trip allowed."""
-    shown: tuple[Node, ...] = ()
-    condition = trip.condition
-    assert condition is not None
-    op = ""
-    if isinstance(loop.condition, s.Compare) and len(loop.condition.ops) == 1 and len(condition.operands) == 2:
-        op = loop.condition.ops[0]
-        shown = substitute(condition.operands, dict(zip(trip.params, finals)))
+def exhausted(loop: s.While, limit: int, shown: Sequence[Node], still: Node) -> Check:
+    """The check that the condition is false after the last trip allowed; `shown`: the sides of its comparison, if it is one."""
+    op = loop.condition.ops[0] if isinstance(loop.condition, s.Compare) else ""
 
     def text(values: Sequence[Any]) -> str:
-        end = f": {show(values[0])} {op} {show(values[1])}" if op and None not in values[:2] and len(values) >= 2 else ""
+        sides = [show(v) for v in values if v is not None]
+        end = f": {sides[0]} {op} {sides[1]}" if len(sides) == 2 else ""
         return f"the loop goes on after max {limit} trips{end}"
 
     return Check(
         apply("logical_not", still),
         text,
-        shown,
+        tuple(shown),
         loop.condition.span,
         "GLA0602",
         "raise `max`, or look why it does not converge",
     )
+
+
+def sides_of(loop: s.While, condition: Node) -> tuple[Node, ...]:
+    """The two numbers that the condition compares, when it is such a comparison."""
+    simple = isinstance(loop.condition, s.Compare) and len(loop.condition.ops) == 1
+    return condition.operands if simple and len(condition.operands) == 2 else ()
 
 
 def has_effects(part: s.Node) -> bool:
