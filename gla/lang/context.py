@@ -7,6 +7,7 @@ to the whole walker, so that they need not import one another.
 from __future__ import annotations
 
 import re
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gla.lang.engine import Engine
 
 MAX_CALLS = 200
+FRAMES = 12_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +59,17 @@ class Frame:
 class Context:
     """See the module's head. `effects` is who takes prints, outputs and host branches here; None where there are none."""
 
-    def __init__(self, engine: Engine, sources: dict[str, str], float_dtype: DType = dtypes.float64) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sources: dict[str, str],
+        float_dtype: DType = dtypes.float64,
+        checking: frozenset[str] = frozenset(),
+    ) -> None:
         self.engine = engine
         self.sources = sources
         self.float_dtype = float_dtype
+        self.checking = checking | ({"bounds", "nan"} if "all" in checking else set())
         self.effects: Any = None
         self.frame: Frame | None = None
         self.checks: list[Check] = []
@@ -197,6 +206,9 @@ class Context:
     def lowering(self) -> Iterator[None]:
         """Within it errors that leave have the program's text, and undecorated floats its dtype."""
         token = default_float.set(self.float_dtype)
+        # Inlined calls nest: a chain of MAX_CALLS functions takes more frames than Python allows by itself.
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, FRAMES))
         try:
             yield
         except GlaError as error:
@@ -205,6 +217,7 @@ class Context:
                 error.diagnostic = replace(old, source=self.sources[old.labels[0].span.file])
             raise
         finally:
+            sys.setrecursionlimit(limit)
             default_float.reset(token)
 
     # --- where effects and asserts go

@@ -35,7 +35,7 @@ from gla.lang.values import Value
 if TYPE_CHECKING:
     from gla.lang.host import Host
 
-FIRST_WORK = 2e8  # element operations of the first chunk, at most
+FIRST_WORK = {"host": 4e8, "cuda": 4e10}  # element operations of the first chunk, at most
 LOOK = 0.4  # seconds between looks, at most, about
 MERGE = 32  # pieces of an emit that are joined into one
 SCHEDULE = 1 << 22  # trips for which a condition on the counter is worked out ahead
@@ -49,9 +49,12 @@ def drive(ctx: Context, host: Host, scope: Scope, loop: s.For, trips: range, var
     if host.engine.dry or not len(trips):
         return repeated(ctx, trip, len(trips), touched)
     run = Run(ctx, host, trip, list(sites.found), trips, loop.variable.id)
-    finals, emits = run.run()
-    with_results(touched, finals)
-    return emit_value(trip, emits)
+    try:
+        run.run()
+    finally:
+        # Also when it is interrupted: the state so far can be kept.
+        with_results(touched, run.finals())
+    return emit_value(trip, run.emits())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,28 +126,37 @@ class Run:
         return due[reached[due]]
 
     # --- the loop
-    def run(self) -> tuple[list[Node], list[Node]]:
-        """(last values of the variables, stacked emits) as leaves."""
-        limit = max(1, int(FIRST_WORK / self.work))
+    def run(self) -> None:
+        """All trips, or until the loop is broken off."""
+        limit = max(1, int(FIRST_WORK.get(self.engine.machine.kind, 4e8) / self.work))
         if self.host.limit:
             limit = min(limit, self.host.limit)
         limit = _power(limit)
         k = 0
+        stream = self.engine.machine.current_stream()
         while k < self.count:
             k, firing, length = self._next(k, limit)
             started = time.perf_counter()
             chunk = self._chunk(k, length, firing)
             built = time.perf_counter()
-            stop = self._launch(chunk, k, length + bool(firing))
+            stop = self._launch(chunk, k)
             k += length + bool(firing)
+            if k < self.count and not self._flagged:
+                stream.synchronize()
             took = time.perf_counter() - built
             if length >= limit and not self.host.limit and built - started < LOOK * 4:
                 limit = limit * 4 if took < LOOK / 8 else max(1, limit // 4) if took > LOOK else limit
             self.host.reporter.progress(k, self.count, {"name": self.name})
             if stop:
                 break
-        finals = [self.engine.adopt(storage, node.type) for storage, node in zip(self.state, self.trip.inits)]
-        return finals, [_joined(rows) if rows else _empty(node) for rows, (node, _) in zip(self.pieces, self.emitted)]
+
+    def finals(self) -> list[Node]:
+        """The values of the variables after the trips so far."""
+        return [self.engine.adopt(storage, node.type) for storage, node in zip(self.state, self.trip.inits)]
+
+    def emits(self) -> list[Node]:
+        """The rows emitted so far, stacked."""
+        return [_joined(rows) if rows else _empty(node) for rows, (node, _) in zip(self.pieces, self.emitted)]
 
     def _next(self, k: int, limit: int) -> tuple[int, tuple[int, ...], int]:
         """(first trip, sites that fire after `length` plain trips, length)."""
@@ -159,7 +171,7 @@ class Run:
             return k, (), self.count - k
         return k, tuple(j for j, t in enumerate(coming) if t == fire), fire - k
 
-    def _launch(self, chunk: Chunk, k: int, trips: int) -> bool:
+    def _launch(self, chunk: Chunk, k: int) -> bool:
         """Run a chunk from trip `k`; do what fired. Gives whether the loop was broken off."""
         storages = chunk.executable.run([*self.state, *chunk.captured], [k, *chunk.scalars])
         carries = len(self.carried.inits)
@@ -174,7 +186,6 @@ class Run:
         rest = results[len(chunk.emits) :]
         stop = self._stopped(rest[-1]) if self._flagged else False
         self._fire(chunk, rest)
-        del trips
         return stop
 
     @property

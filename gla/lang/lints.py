@@ -144,34 +144,32 @@ class Linter:
         """Functions are inlined: a chain of calls that comes back is an error."""
         done: set[str] = set()
         for start in self.calls:
-            path: list[str] = []
-
-            def visit(name: str, path: list[str] = path) -> bool:
-                if name in path:
+            # A walk with a stack of its own: programs may have thousands of functions that call one another in a row.
+            path = [start]
+            rest = [iter(self.calls[start])]
+            while path and start not in done:
+                name = next(rest[-1], None)
+                if name is None:
+                    done.add(path.pop())
+                    rest.pop()
+                elif name in path:
                     chain = [*path[path.index(name) :], name]
-                    spans = [self.calls[a][b] for a, b in pairwise(chain)]
-                    labels = [(span, f"`{a}` calls `{b}`") for span, a, b in zip(spans, chain, chain[1:])]
-                    self.errors.append(
-                        self.ctx.error(
-                            TraceError,
-                            "GLA0404",
-                            f"functions are inlined and cannot call themselves: {' -> '.join(chain)}",
-                            *labels,
-                            help="write it as a loop: for k in 0..n { .. }, or while .. max N { .. }",
-                        )
-                    )
-                    done.update(chain)
-                    return True
-                if name in done or name not in self.calls:
-                    return False
-                path.append(name)
-                found = any(visit(other) for other in self.calls[name])
-                path.pop()
-                done.add(name)
-                return found
+                    self.errors.append(self._circle(chain))
+                    done.update(path)
+                    break
+                elif name not in done and name in self.calls:
+                    path.append(name)
+                    rest.append(iter(self.calls[name]))
 
-            if start not in done:
-                visit(start)
+    def _circle(self, chain: list[str]) -> GlaError:
+        labels = [(self.calls[a][b], f"`{a}` calls `{b}`") for a, b in pairwise(chain)]
+        return self.ctx.error(
+            TraceError,
+            "GLA0404",
+            f"functions are inlined and cannot call themselves: {' -> '.join(chain)}",
+            *labels,
+            help="write it as a loop: for k in 0..n { .. }, or while .. max N { .. }",
+        )
 
     # --- names
     def _bind(self, names: Names, name: s.Name, kind: str) -> None:

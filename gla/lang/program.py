@@ -32,7 +32,7 @@ from gla.lang.report import Silent
 from gla.lang.scope import Scope
 from gla.lang.show import show
 from gla.lang.toplevel import Given, bounds_of, float_dtype, param_dtype, scope_of
-from gla.lang.values import Function, Record, Steps, Value
+from gla.lang.values import Function, Record, Steps, Value, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,8 @@ class Program:
         return Given(sizes={i.name.id: _some(i) for i in self.items(s.Size) if i.value is None})
 
     # --- lowering
-    def context(self, engine: Engine) -> Context:
-        ctx = attach(Context(engine, {self.file: self.source}))
+    def context(self, engine: Engine, checking: frozenset[str] = frozenset()) -> Context:
+        ctx = attach(Context(engine, {self.file: self.source}, checking=checking))
         ctx.float_dtype = float_dtype(self.tree, ctx)
         return ctx
 
@@ -319,6 +319,7 @@ def check_block(ctx: Context, scope: Scope, block: s.Block) -> None:
     try:
         ctx.block(scope, block)
         ctx.effects.finish()
+        ctx.engine.settle([n for b, _ in states for n in leaves(b.value)])
     finally:
         ctx.effects = None
         for binding, value in states:

@@ -25,7 +25,7 @@ from gla.lang.outputs import Outputs
 from gla.lang.program import Program, check_block, variants
 from gla.lang.report import Reporter, Silent
 from gla.lang.scope import Scope
-from gla.lang.toplevel import Given, scope_of
+from gla.lang.toplevel import Given, scope_of, state_keys
 from gla.lang.values import leaves
 
 
@@ -33,13 +33,15 @@ class Session:
     """A program with its settings on a device.
 
     `sizes`, `params`: numbers or their texts as on a command line; `inputs`: arrays, or paths (`f.npy`, `f.npz:pos`).
+    `states`: values that states start with instead of their own, as `states` of an earlier session has them. `check`:
+    "bounds" (indices computed at run time), "nan" (each value that gets a name), "all" (both, looked at in every trip).
     `out`: the folder for files, None: nothing is written. After `run`, `outputs` has every file's arrays by path and
     name, `states` the last value of each `state`.
     """
 
     def __init__(
         self, program: Program, sizes: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None,
-        inputs: Mapping[str, Any] | None = None, device: str = "auto", out: str | Path | None = None,
+        inputs: Mapping[str, Any] | None = None, states: Mapping[str, Any] | None = None, device: str = "auto", out: str | Path | None = None,
         reporter: Reporter | None = None, check: frozenset[str] = frozenset(), options: Options | None = None,
     ) -> None:  # fmt: skip
         self.program, self.device, self.check, self.options = program, device, check, options
@@ -52,6 +54,7 @@ class Session:
             {name: whole_number(name, value, program) for name, value in _named(program, "size", s.Size, sizes)},
             {name: param_number(name, value) for name, value in _named(program, "param", s.Param, params)},
             {name: _input_array(name, value) for name, value in _named(program, "input", s.Input, inputs)},
+            {name: np.asarray(value) for name, value in (states or {}).items()},
         )
 
     # --- what can be done
@@ -85,7 +88,7 @@ class Session:
 
     # --- how
     def _context(self, engine: Any) -> Context:
-        return self.program.context(engine)
+        return self.program.context(engine, self.check)
 
     def _dry(self, item: s.Run | s.Test, variant: int | None = None) -> list[Graph]:
         """Lower without a device: errors of shapes, dtypes and asserts on sizes come before anything is allocated."""
@@ -109,7 +112,7 @@ class Session:
         ctx = self._context(engine)
         with ctx.lowering():
             scope = scope_of(ctx, self.program.tree, self.given)
-            host = ctx.effects = Host(ctx, self.reporter, outputs)
+            host = ctx.effects = Host(ctx, self.reporter, outputs, 1 if "all" in self.check else 0)
             inner = self._inner(ctx, scope, item, variant)
             try:
                 ctx.block(inner, body)
@@ -118,7 +121,8 @@ class Session:
                 if item is not None and variant is not None and item.variable is not None:
                     raise _in_variant(error, variants(ctx, scope, item)[variant][0]) from None
                 raise
-            self._keep_states(ctx, scope)
+            finally:
+                self._keep_states(ctx, scope)
 
     def _keep_states(self, ctx: Context, scope: Scope) -> None:
         bindings = [b for b in scope.names.values() if b.kind == "state" and b.thunk is None]
@@ -126,8 +130,7 @@ class Session:
         values = iter(ctx.engine.fetch(nodes))
         for binding in bindings:
             parts = [next(values) for _ in leaves(binding.value)]
-            for k, part in enumerate(parts):
-                self.states[binding.name if len(parts) == 1 else f"{binding.name}.{k}"] = part
+            self.states.update(zip(state_keys(binding.name, len(parts)), parts))
 
 
 def _in_variant(error: CheckError, name: str) -> CheckError:

@@ -37,6 +37,7 @@ class Given:
     sizes: Mapping[str, int] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    states: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 class Files:
@@ -80,7 +81,7 @@ def _declare(ctx: Context, scope: Scope, item: s.Item, given: Given, files: File
         case s.Input():
             _bind(ctx, scope, item.name.id, "input", item.name.span, lambda: _input(ctx, scope, item, given))
         case s.State():
-            _bind(ctx, scope, item.name.id, "state", item.name.span, lambda: _state(ctx, scope, item))
+            _bind(ctx, scope, item.name.id, "state", item.name.span, lambda: _state(ctx, scope, item, given))
         case s.Struct():
             _bind(ctx, scope, item.name.id, "struct", item.name.span, lambda: Struct(item.name.id, item, scope))
         case s.Function():
@@ -280,7 +281,7 @@ def _given_input(ctx: Context, scope: Scope, item: s.Input, values: np.ndarray) 
     return result
 
 
-def _state(ctx: Context, scope: Scope, item: s.State) -> Value:
+def _state(ctx: Context, scope: Scope, item: s.State, given: Given) -> Value:
     name = item.name.id
     value = ctx.expr(scope, item.value)
     if item.type is not None:
@@ -293,8 +294,27 @@ def _state(ctx: Context, scope: Scope, item: s.State) -> Value:
             (item.value.span, ""),
             help="give it a value",
         )
-    value = rebuild(value, iter([strong(n) for n in leaves(value)]))
+    nodes = [strong(n) for n in leaves(value)]
+    value = rebuild(value, iter(nodes))
+    keys = state_keys(name, len(nodes))
+    if keys[0] in given.states:
+        return rebuild(value, iter([_resumed(ctx, item, key, node, given) for key, node in zip(keys, nodes)]))
     return _kept(ctx, value)
+
+
+def state_keys(name: str, count: int) -> list[str]:
+    """Names of a state's arrays in a checkpoint: its own, or with a number each for a record."""
+    return [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
+
+
+def _resumed(ctx: Context, item: s.State, key: str, node: Node, given: Given) -> Node:
+    values = np.asarray(given.states.get(key))
+    if values.shape != node.shape or values.dtype != node.dtype.numpy:
+        raise ctx.error(
+            ShapeError, "GLA0806", f"the checkpoint has {key} as {values.dtype}{list(values.shape)}, the program as {node.type}", (item.span, "declared here"),
+            help="resume with the sizes that the checkpoint was made with",
+        )  # fmt: skip
+    return ctx.engine.array(values, item.name.id)
 
 
 def _kept(ctx: Context, value: Value) -> Value:

@@ -10,12 +10,13 @@ from gla.ir.spans import at as standing
 from gla.lang import syntax as s
 from gla.lang.context import Context
 from gla.lang.lower.calls import no_field
+from gla.lang.lower.checks import check_bounds, check_nan
 from gla.lang.lower.expressions import index_error, key_of
 from gla.lang.lower.operators import arithmetic
 from gla.lang.lower.types import conform
 from gla.lang.names import unknown_name
 from gla.lang.scope import Binding, Scope
-from gla.lang.values import Field, Record, Value, kind_of, same_form
+from gla.lang.values import Field, Record, Value, kind_of, leaves, same_form
 
 
 def let(ctx: Context, scope: Scope, statement: s.Let | s.Var) -> None:
@@ -35,6 +36,7 @@ def bind(ctx: Context, scope: Scope, pattern: s.Pattern, value: Value, kind: str
     if isinstance(pattern, s.NamePattern):
         if isinstance(value, Field):
             value = value.node
+        check_nan(ctx, pattern.name.id, list(leaves(value)), source.span)
         scope.bind(pattern.name.id, kind, value, pattern.name.span)
         return
     assert isinstance(pattern, s.TuplePattern | s.ArrayPattern)
@@ -132,6 +134,7 @@ def store(ctx: Context, scope: Scope, target: s.Expr, value: Value, statement: s
     if isinstance(value, Field):
         value = value.node
     binding.value = _replaced(ctx, scope, binding.value, path[::-1], value, statement, binding)
+    check_nan(ctx, root.id, list(leaves(binding.value)), statement.span)
 
 
 def _replaced(
@@ -166,7 +169,10 @@ def _replaced(
             value = _replaced(ctx, scope, getitem(node, key), rest, value, statement, binding)
         item = ctx.as_node(value, statement.value.span, "the new value")
         with standing(statement.span):
-            return setitem(node, key, item)
+            new = setitem(node, key, item)
+        if isinstance(step, s.Index):
+            check_bounds(ctx, node, key, step)
+        return new
     except GlaError as error:
         if error.code == "GLA0324":
             raise index_error(ctx, error, step, node) from None

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gla.errors import CheckError, DtypeError
+from gla.errors import CheckError, DtypeError, Span
 from gla.ir.builder import apply
 from gla.ir.functions.reduce import all as all_
+from gla.ir.functions.reduce import any as any_
 from gla.ir.functions.reduce import max as max_
+from gla.ir.functions.reduce import min as min_
 from gla.ir.node import Node
 from gla.lang import syntax as s
 from gla.lang.context import Check, Context
@@ -112,3 +114,41 @@ def _operands(ctx: Context, scope: Scope, condition: s.Expr) -> tuple[Callable[[
 
 def _shown(values: Sequence[Any], k: int) -> str:
     return show(values[k]) if k < len(values) and values[k] is not None else "?"
+
+
+def check_bounds(ctx: Context, node: Node, key: Sequence[Any], expr: s.Index) -> None:
+    """Under `--check bounds`: indices that are computed at run time lie on their axes."""
+    if "bounds" not in ctx.checking:
+        return
+    axis, dots = 0, False
+    for part in key:
+        if part is None:
+            continue
+        if part is Ellipsis:
+            dots = True
+        if isinstance(part, Node) and not dots and part.dtype.kind in "iu":
+            extent = node.shape[axis]
+            low, high = min_(part), max_(part)
+            inside = apply("logical_and", apply("greater_equal", low, -extent), apply("less", high, extent))
+            text = f"an index is out of range for axis {axis} of {ctx.describe(node)}, whose extent is {extent}"
+            ctx.check(
+                Check(
+                    inside,
+                    lambda v, t=text: f"{t}: {_shown(v, 0)} to {_shown(v, 1)}",
+                    (low, high),
+                    expr.span,
+                    "GLA0603",
+                    "clip it, or test it with where",
+                )
+            )
+        axis += 1
+
+
+def check_nan(ctx: Context, name: str, nodes: Sequence[Node], span: Span) -> None:
+    """Under `--check nan`: a value that gets a name has no NaN."""
+    if "nan" not in ctx.checking:
+        return
+    for node in nodes:
+        if node.dtype.kind == "f" and known(node) is None:
+            ok = apply("logical_not", any_(apply("isnan", node)))
+            ctx.check(Check(ok, lambda _: f"`{name}` has a NaN", (), span, "GLA0604", "look at what it is computed from"))

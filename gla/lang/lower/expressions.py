@@ -15,6 +15,7 @@ from gla.lang import syntax as s
 from gla.lang.context import Context, number
 from gla.lang.lower.assigned import assigned_names
 from gla.lang.lower.calls import no_field
+from gla.lang.lower.checks import check_bounds
 from gla.lang.lower.fold import known
 from gla.lang.lower.stencil import read_field
 from gla.lang.names import unknown_name
@@ -97,9 +98,11 @@ def index(ctx: Context, scope: Scope, expr: s.Index) -> Value:
     node = ctx.as_node(value, expr.value.span, "what is indexed")
     key = key_of(ctx, scope, expr, node)
     try:
-        return getitem(node, key)
+        found = getitem(node, key)
     except GlaError as error:
         raise index_error(ctx, error, expr, node) from None
+    check_bounds(ctx, node, key, expr)
+    return found
 
 
 def key_of(ctx: Context, scope: Scope, expr: s.Index, node: Node) -> tuple[Any, ...]:

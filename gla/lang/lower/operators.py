@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gla.dtypes import DType
 from gla.errors import DtypeError, GlaError
 from gla.ir.builder import SYMBOLS
@@ -84,6 +86,8 @@ def logical(ctx: Context, scope: Scope, expr: s.Logical) -> Value:
 def compare(ctx: Context, scope: Scope, expr: s.Compare) -> Value:
     """Neighbours compared, all of them true: `0 < a <= 1`."""
     values = [ctx.expr(scope, operand) for operand in expr.operands]
+    if any(isinstance(v, tuple) for v in values):
+        values = _spread(ctx, expr, values)
     result: Node | None = None
     for k, (op, op_span) in enumerate(zip(expr.ops, expr.op_spans)):
         if all(isinstance(v, DType) for v in values[k : k + 2]) and op in ("==", "!="):
@@ -96,6 +100,21 @@ def compare(ctx: Context, scope: Scope, expr: s.Compare) -> Value:
         result = one if result is None else ctx.op("logical_and", result, one)
     assert result is not None
     return result
+
+
+def _spread(ctx: Context, expr: s.Compare, values: list[Value]) -> list[Value]:
+    """Tuples of numbers, such as shapes, compared by `==`: as arrays of their items, when they are equally long."""
+    if set(expr.ops) <= {"==", "!="} and all(isinstance(v, tuple) and all(isinstance(n, Node) for n in v) for v in values):
+        from gla.ir.builder import constant
+
+        if len({len(v) for v in values}) > 1:
+            return [constant(k) for k in range(len(values))]
+        same: Node = constant(True)
+        for left, right in pairwise(values):
+            for a, b in zip(left, right):
+                same = ctx.op("logical_and", same, ctx.op("equal", a, b))
+        return [same, *(constant(True) for _ in values[1:])]
+    return values
 
 
 def _pair(ctx: Context, op: str, left: Node, right: Node, expr: s.Compare, k: int, op_span: object) -> Node:
