@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests import every_kernel
+
 
 @cache
 def cuda_devices() -> tuple[int, str]:
@@ -40,6 +42,15 @@ def opened(name: str) -> Any:
     from gla.device.cuda import open_device
 
     return open_device(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_kernel_compiles_as_cuda() -> Iterator[None]:
+    """Whatever kernels this run generates, NVRTC takes them all."""
+    every_kernel.watch()
+    yield
+    complaints = every_kernel.compile_all()
+    assert not complaints, "\n".join(complaints)
 
 
 @pytest.fixture(params=["host", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -1,0 +1,59 @@
+"""Every kernel that a test run generates, for whatever device, is also printed as CUDA C++ and compiled by NVRTC.
+
+`watch` notes the kernel forms as the compiler meets them; `compile_all` is called when the session ends. Kernels are
+compiled to PTX, many in one translation unit: whether the text is CUDA C++ does not depend on the architecture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+BATCH = 32
+NEWER_THAN_KNOWN = "sm_999"  # NVRTC stops at PTX, which is all that is asked here
+seen: dict[Any, Any] = {}
+
+
+def watch() -> None:
+    """From now on, remember every kernel that the compiler lowers."""
+    from gla import compiler
+    from gla.codegen.form import kernel_key
+
+    original = compiler.lower_step
+
+    def lower_step(step: Any) -> Any:
+        low = original(step)
+        seen.setdefault(kernel_key(low.kernel), low.kernel)
+        return low
+
+    compiler.lower_step = lower_step
+
+
+def compile_all() -> list[str]:
+    """What NVRTC says of the kernels that it refuses; nothing when all compile."""
+    try:
+        from gla.device.cuda import nvrtc
+    except ImportError:
+        return ["NVRTC is missing: pip install -e '.[test]'"]
+    complaints = []
+    for batch in batches(seen.values()):
+        source = "\n".join(text(k, kernel) for k, kernel in enumerate(batch))
+        try:
+            nvrtc.compile(source, "every_kernel", NEWER_THAN_KNOWN)
+        except Exception as error:
+            complaints.append(str(error)[:2000])
+    return complaints
+
+
+def batches(kernels: Any) -> Iterator[list[Any]]:
+    rest = iter(kernels)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def text(number: int, kernel: Any) -> str:
+    from gla.codegen.cuda import print_cuda
+
+    return print_cuda(replace(kernel, name=f"k{number}"))
