@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from gla.codegen.cuda_geometry import LANES, UNROLL, check_team, max_threads, unrolls
 from gla.codegen.cuda_reduce import Teams
-from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name
+from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name, signed
 from gla.codegen.cuda_text import Text, declare
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
+from gla.codegen.rare import Rare, uses, with_branches
 from gla.errors import InternalError
 
 
@@ -29,6 +30,7 @@ class _Printer:
     known: values that are the same in all threads of the grid.
     dirty, read: whether the team has stored, has loaded something since its last barrier. ahead: whether members share out
     work later on, so that what each of them loaded matters. See `_settle_before`.
+    signed: negations and absolute values that arithmetic takes as they are. uses: how often each value is named.
     natural: values that are not negative: item numbers, counters, indices, what dividing them gives. Their divisions are
     done unsigned, which the machine does with a third fewer instructions. An extent that divides is a size.
     """
@@ -41,6 +43,8 @@ class _Printer:
         self.uniform = True
         self.dirty = self.read = self.ahead = False
         self.known = {p.value.id for p in kernel.parameters if p.value is not None}
+        self.uses = uses(kernel.body)
+        self.signed: dict[int, str] = {}
         self.natural = {kernel.item.id, *(p.value.id for p in kernel.parameters if p.value is not None and p.kind == "extent")}
 
     def run(self) -> str:
@@ -148,10 +152,12 @@ class _Printer:
     # --- statements
 
     def statements(self, body: tuple[Statement, ...]) -> None:
+        parts = with_branches(body, self.uses)
         if self.serial:
-            for statement in body:
-                self._statement(statement)
+            for part in parts:
+                self._statement(part)
             return
+        body = parts  # type: ignore[assignment]
         shared = [k for k, statement in enumerate(body) if _shares(statement)]
         last = shared[-1] if shared else -1
         ahead = self.ahead
@@ -169,7 +175,7 @@ class _Printer:
         if reads_stored or (self.read and (stores or (isinstance(statement, Store) and self.ahead))):
             self._settle()
 
-    def _statement(self, statement: Statement) -> None:
+    def _statement(self, statement: Statement | Rare) -> None:
         match statement:
             case Constant():
                 self.known.add(statement.result.id)
@@ -184,6 +190,8 @@ class _Printer:
                 self.read = True
             case Store():
                 self._store(statement)
+            case Rare():
+                self._rare(statement)
             case If():
                 with self.text.block(f"if ({name(statement.condition)})"), self._maybe(statement.condition.id in self.known):
                     self.statements(statement.body)
@@ -201,13 +209,26 @@ class _Printer:
             case _:
                 raise InternalError("GLA9962", f"{type(statement).__name__} is not a statement of kernels")
 
+    def _rare(self, rare: Rare) -> None:
+        """The other arms first; then, where a thread needs them, the work and the arms that it is for."""
+        text = self.text
+        for s in rare.chosen:
+            text.line(f"{s.result.dtype.short} {name(s.result)} = {name(s.args[2 if rare.when else 1])};")
+        with text.block(f"if ({'' if rare.when else '!'}{name(rare.condition)})"):
+            self.statements(rare.body)
+            for s in rare.chosen:
+                text.line(f"{name(s.result)} = {name(s.args[1 if rare.when else 2])};")
+
     def _compute(self, statement: Compute) -> None:
         if all(v.id in self.known for v in statement.args):
             self.known.add(statement.result.id)
         natural = all(v.id in self.natural for v in statement.args)
         if natural and statement.op in ("idiv", "irem"):
             self.natural.add(statement.result.id)
-        self.text.line(declare(statement.result, expression(statement, natural)))
+        text = signed(statement)
+        if text is not None:
+            self.signed[statement.result.id] = text
+        self.text.line(declare(statement.result, expression(statement, natural, self.signed)))
 
     def _store(self, statement: Store) -> None:
         element = f"p{statement.pointer}[{name(statement.index)}] = {name(statement.value)};"

@@ -159,9 +159,23 @@ PRIMITIVES: dict[str, Callable[..., str]] = {
 }
 
 
-def expression(statement: Compute, natural: bool = False) -> str:
-    """The C++ expression of one primitive. `natural`: no argument is negative. Raises InternalError for a name that is none."""
+# Primitives whose arguments the machine takes negated or without sign at no cost: what they give does not tell a NaN's sign.
+SIGNED = frozenset(("add", "sub", "mul", "fma", "eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def signed(statement: Compute) -> str | None:
+    """How an argument of `SIGNED` writes a negation or an absolute value of float32; float64 arithmetic keeps NaNs as they are."""
+    if statement.op not in ("neg", "abs") or statement.result.dtype is not float32:
+        return None
+    return f"(-{name(statement.args[0])})" if statement.op == "neg" else f"fabsf({name(statement.args[0])})"
+
+
+def expression(statement: Compute, natural: bool = False, shown: dict[int, str] | None = None) -> str:
+    """The C++ expression of one primitive. `natural`: no argument is negative. `shown`: `signed` texts of values, by id. Raises
+    InternalError for a name that is none."""
     args = [name(v) for v in statement.args]
+    if shown and statement.op in SIGNED:
+        args = [shown.get(v.id, text) for v, text in zip(statement.args, args)]
     dtype = statement.args[0].dtype
     if natural and statement.op in ("idiv", "irem") and dtype.itemsize >= 4:
         wide, sign = _unsigned(dtype), "/" if statement.op == "idiv" else "%"

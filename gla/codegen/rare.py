@@ -1,8 +1,7 @@
 """Work that only a selection needs, put behind a branch: `select(c, slow, quick)` computes `slow` when some lane has c.
 
 Expansions of elementary functions choose between a quick way and a long one for rare arguments (the sine of a large number).
-Computing both costs what it costs only on a GPU's idle lanes; on the host a vector whose lanes all go the quick way skips the
-rest. The values are the same either way. Used by the LLVM printer alone.
+A vector (a warp) whose lanes all go the quick way skips the rest. The values are the same either way. Used by both printers.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from gla.codegen.kernel import Compute, Constant, Statement, Value
@@ -96,27 +96,47 @@ def _group(
     }
     best: tuple[set[int], set[int], bool] | None = None
     for arm, when in ((1, True), (2, False)):
-        cone, weight = _cone(body, members, arm, first, total, taken)
+        if _is_common(body, defined.get(body[first].args[0].id), when):  # type: ignore[union-attr]
+            continue
+        cone, weight = _cone(body, members, arm, first, defined, total, taken)
         if weight >= WORTH and (best is None or len(cone) > len(best[1])):
             best = (members, cone, when)
     return best
 
 
+def _is_common(body: tuple[Statement, ...], place: int | None, when: bool) -> bool:
+    """Whether the condition, computed at `place`, is an equality that mostly comes out as `when`: numbers seldom are equal."""
+    s = body[place] if place is not None else None
+    return isinstance(s, Compute) and s.op == ("ne" if when else "eq")
+
+
 def _cone(
-    body: tuple[Statement, ...], members: set[int], arm: int, first: int, total: Counter[int], taken: set[int]
+    body: tuple[Statement, ...],
+    members: set[int],
+    arm: int,
+    first: int,
+    defined: dict[int, int],
+    total: Counter[int],
+    taken: set[int],
 ) -> tuple[set[int], int]:
     """The computations before place `first` that are needed by arm `arm` of the selections alone, and how many they are."""
     needed: Counter[int] = Counter(body[p].args[arm].id for p in members)  # type: ignore[union-attr]
+    ahead = [-defined[v] for v in needed if v in defined]  # users stand after what they use: the last is settled first
+    heapify(ahead)
     cone: set[int] = set()
     weight = 0
-    for place in range(first - 1, -1, -1):
+    while ahead:
+        place = -heappop(ahead)
         s = body[place]
-        if place in taken or not isinstance(s, (Compute, Constant)):
+        if place >= first or place in taken or not isinstance(s, (Compute, Constant)):
             continue
-        count = needed.get(s.result.id, 0)
-        if count and count == total[s.result.id]:
-            cone.add(place)
-            if isinstance(s, Compute):
-                needed.update(a.id for a in s.args)
-                weight += 16 if s.op == "call" else 1
+        if needed[s.result.id] != total[s.result.id]:
+            continue
+        cone.add(place)
+        if isinstance(s, Compute):
+            weight += 16 if s.op == "call" else 1
+            for a in s.args:
+                if a.id in defined and not needed[a.id]:
+                    heappush(ahead, -defined[a.id])
+                needed[a.id] += 1
     return cone, weight
