@@ -16,6 +16,7 @@ from gla.array.create import asarray, astype
 from gla.array.devices import device, synchronize
 from gla.array.evaluate import evaluate as eval
 from gla.array.function import function
+from gla.array.kernel import kernel
 from gla.array.value import Array
 from gla.dtypes import DType
 from gla.errors import (
@@ -44,6 +45,6 @@ __all__ = [
     "AliasError", "Array", "CaptureError", "CheckError", "DType", "DeviceError", "DtypeError", "GlaError", "GlaFileError",
     "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
     "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "device", "e", "eval", "fori", "function",
-    "inf", "is_capturing", "nan", "newaxis", "pi", "random", "scalar", "scan", "synchronize", "while_loop",
+    "inf", "is_capturing", "kernel", "nan", "newaxis", "pi", "random", "scalar", "scan", "synchronize", "while_loop",
 ]  # fmt: skip
 __all__ += list(_export.NAMES)

@@ -17,7 +17,7 @@ from gla.ir.spans import labels
 
 _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _NOISE = re.compile(
-    r"\b(?:__restrict__|__restrict|restrict|__grid_constant__|volatile|register|struct|typename|std::)(?!\w)|\[\[[^\]]*\]\]"
+    r"\b(?:__restrict__|__restrict|restrict|__grid_constant__|volatile|register|struct|typename)\b|\[\[[^\]]*\]\]"
 )
 _LONGS = {
     "char": dtypes.int8, "signed char": dtypes.int8, "unsigned char": dtypes.uint8, "bool": dtypes.bool_,
@@ -176,7 +176,7 @@ def _ordered(words: str) -> str:
     """`int unsigned long` as `unsigned long`: the way the table spells it."""
     parts = re.sub(r"\s*([<>])\s*", r"\1", words).split()
     if not parts or not set(parts) <= {"signed", "unsigned", "long", "short", "int", "char"}:
-        return " ".join(parts).removeprefix("::")
+        return " ".join(parts).removeprefix("::").removeprefix("std::")
     sign = "unsigned" if "unsigned" in parts else "signed" if "signed" in parts and "char" in parts else ""
     core = "char" if "char" in parts else "short" if "short" in parts else " ".join(["long"] * parts.count("long"))
     return " ".join(p for p in (sign, core) if p) or "int"
