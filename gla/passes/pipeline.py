@@ -15,6 +15,7 @@ from gla.passes.fold import fold
 from gla.passes.loops import split_runs, tidy_loops
 from gla.passes.products import expand_products
 from gla.passes.reductions import split_reductions
+from gla.passes.rows import split_rows
 from gla.passes.scalarise import scalarise
 from gla.passes.scatter import gather_scatters
 from gla.passes.simplify import simplify
@@ -27,6 +28,7 @@ OPTIMISING: tuple[tuple[str, Pass], ...] = (
     ("tidy-loops", tidy_loops),
     ("split-runs", split_runs),
     ("scalarise", scalarise),
+    ("rows", split_rows),
 )
 REQUIRED: tuple[tuple[str, Pass], ...] = (
     ("scatter", gather_scatters),

@@ -10,15 +10,14 @@ that a kernel can run it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from math import prod
 
 from gla.ir.access import is_elementwise, reads
 from gla.ir.graph import Graph, new_input, substitute
 from gla.ir.locality import stays_within_element
-from gla.ir.node import Node, make, topological
+from gla.ir.node import Node, make
 from gla.ir.types import TupleType, Type
 from gla.passes import nodes
-from gla.passes.rewrite import LOOPS, remade, rewrite
+from gla.passes.rewrite import LOOPS, rewrite
 
 SMALL = 8  # the longest axis that is taken apart
 CARRIES = 64  # the most carries that a loop may have afterwards
@@ -35,87 +34,7 @@ def scalarise(graph: Graph) -> Graph:
         split = split_carries(node)
         return node if split is None else split
 
-    return _rows_apart(rewrite(graph, change, LOOPS))
-
-
-def _rows_apart(graph: Graph) -> Graph:
-    """Results of shape (..., 3) that are made of stacks, or that sum dear terms for each component, become stacks of their
-    components: one item computes a row and what its components share, once (forces between all pairs of bodies)."""
-
-    def change(node: Node, _: Node) -> Node:
-        if node.op not in ("loop", "while"):
-            return node
-        body: Graph = node.attr("body")
-        results = _apart(body.results)
-        return node if results == body.results else remade(node, node.operands, body=Graph(body.inputs, results))
-
-    graph = rewrite(graph, change, LOOPS)
-    roots = graph.roots
-    apart = _apart(roots)
-    if apart == roots:
-        return graph
-    count = len(graph.results)
-    writes = tuple((array, value) for (array, _), value in zip(graph.writes, apart[count:]))
-    return Graph(graph.inputs, apart[:count], writes)
-
-
-def _apart(roots: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The roots, those that `_is_by_component` names as stacks, everywhere that they are used."""
-    chosen = {r for r in roots if isinstance(r.type, Type) and r.shape and 2 <= r.shape[-1] <= SMALL and _is_by_component(r)}
-    if not chosen:
-        return roots
-    stacks: dict[Node, Node] = {}
-    for root in [n for n in topological(roots) if n in chosen]:
-        (here,) = substitute((root,), stacks)
-        axis, components = len(here.shape) - 1, Components({})
-        stacks[root] = nodes.stack([components.get(here, axis, k) for k in range(here.shape[-1])], axis)
-    return substitute(roots, stacks)
-
-
-def _is_by_component(root: Node) -> bool:
-    """Whether `root` is elementwise in a stack of computed components, or in a long reduction that keeps its last axis, of
-    terms that are the same along it."""
-    work, seen = [root], {root}
-    while work:
-        node = work.pop()
-        if node.op == "reduce" and _is_long(node) and _same_along_last(node.operands[0]):
-            return True
-        if node.op == "concat" and node.attr("axis") == len(node.shape) - 1 and _has_computed_parts(node):
-            return True
-        if is_elementwise(node):
-            for operand in node.operands:
-                if operand.shape == root.shape and operand not in seen:
-                    seen.add(operand)
-                    work.append(operand)
-    return False
-
-
-def _has_computed_parts(stack: Node) -> bool:
-    parts = [p.operands[0] if p.op == "reshape" else p for p in stack.operands]
-    return len(parts) == stack.shape[-1] and any(is_elementwise(p) for p in parts)
-
-
-def _is_long(node: Node) -> bool:
-    """A reduction of more than SMALL elements that keeps the operand's last axis."""
-    x, axes = node.operands[0], node.attr("axes")
-    return len(x.shape) - 1 not in axes and prod(x.shape[a] for a in axes) > SMALL
-
-
-def _same_along_last(terms: Node) -> bool:
-    """Whether a division, root or function in `terms` is broadcast along the last axis."""
-    work, seen = [terms], {terms}
-    while work:
-        node = work.pop()
-        if node.op == "broadcast" and node.operands[0].shape and node.operands[0].shape[-1] == 1:
-            inner = node.operands[0]
-            while inner.op == "reshape":
-                inner = inner.operands[0]
-            if is_elementwise(inner) and inner.op not in ("add", "subtract", "multiply", "cast"):
-                return True
-        if is_elementwise(node):
-            work += [o for o in node.operands if o not in seen]
-            seen.update(node.operands)
-    return False
+    return rewrite(graph, change, LOOPS)
 
 
 def split_carries(node: Node) -> tuple[Node, ...] | None:

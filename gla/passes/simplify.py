@@ -30,7 +30,8 @@ def _simplify(node: Node, _: Node) -> Node:
         if found.type == node.type and found is not node:
             return found
     if is_elementwise(node.op):
-        return _once_for_all(node)
+        once = _once_for_all(node)
+        return _without_ones(node) if once is node else once
     return node
 
 
@@ -57,6 +58,23 @@ def _once_for_all(node: Node) -> Node:
         return node
     inner = tuple(o.operands[0] for o in node.operands)
     return nodes.broadcast(make(node.op, inner, dict(node.attrs), type(node.type)(node.dtype, ()), node.span), node.shape)
+
+
+def _without_ones(node: Node) -> Node:
+    """op(x[:, None], y[:, None]) -> op(x, y)[:, None]: kept axes of reductions do not hinder fusion."""
+    bare = tuple(n for n in node.shape if n != 1)
+    if len(bare) == len(node.shape) or not bare:
+        return node
+    inner = []
+    for operand in node.operands:
+        source = operand.operands[0] if operand.op in ("reshape", "broadcast") else operand
+        if operand.op == "reshape" and source.shape == bare:
+            inner.append(source)
+        elif operand.op == "broadcast" and not source.shape:
+            inner.append(nodes.broadcast(source, bare))
+        else:
+            return node
+    return nodes.reshape(make(node.op, inner, dict(node.attrs), nodes.shaped(node, bare), node.span), node.shape)
 
 
 # --- arithmetic

@@ -19,7 +19,7 @@ from gla.plan.steps import Buffer, LoopStep, Step
 ALIGNMENT = 256
 QUARTER = 1.25
 MANY = 600  # buffers; more are packed in order of time, in one sweep
-NO_MATTER = 1 << 20  # below this size the denser packing is not worth a dependency
+NO_MATTER = 1 << 14  # below this size the denser packing is not worth a dependency
 
 
 @dataclass(slots=True)

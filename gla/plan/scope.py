@@ -54,7 +54,8 @@ class Scope:
         order = topological(required, stop=set(self.given))
         self._require_operands(order, required)
         alone = set(parts) | (writes.alone() if writes is not None else set())
-        groups = self._groups(order, required, alone)
+        written = writes.targets() if writes is not None else {}
+        groups = self._groups(order, required, alone, written)
         edges = writes.decide(groups, self.given, dict(homes)) if writes is not None else []
         for node, buffer in homes.items():
             self.bound[node] = buffer
@@ -90,10 +91,10 @@ class Scope:
 
     # --- grouping
 
-    def _groups(self, order: list[Node], required: dict[Node, str], alone: set[Node]) -> Groups:
+    def _groups(self, order: list[Node], required: dict[Node, str], alone: set[Node], written: Mapping[Node, Node]) -> Groups:
         for attempt in range(ROUNDS):
             reasons, costs = choose(order, self.given, required, fuse=self.fuse)
-            groups = Groups(self._initial(order, reasons, costs, alone), costs.position)
+            groups = Groups(self._initial(order, reasons, costs, alone), costs.position, written)
             if not self.fuse:
                 break
             fuse(groups)
@@ -107,7 +108,7 @@ class Scope:
         return groups
 
     def _initial(self, order: list[Node], reasons: dict[Node, str], costs: object, alone: set[Node]) -> list[Group]:
-        stored = set(self.given) | set(reasons)
+        stored = set(self.given) | {n for n in reasons if n.op not in ("constant", "input")}
         by_loop: dict[Node, list[Node]] = {}
         groups: list[Group] = []
         for node in order:
@@ -190,6 +191,10 @@ class Scope:
         return kernel_step(roots, group.items, group.inner, targets, self.bound, set(group.needs))
 
 
+def _is_array(node: Node) -> bool:
+    return node.op == "input" and not node.attr("scalar")
+
+
 def kernel_step(
     roots: list[Node],
     items: tuple[int, ...],
@@ -201,7 +206,7 @@ def kernel_step(
     """The step of a region that computes `roots` from the stored values `needs`, and rows of targets from a counter."""
     starts = [s for target in targets if target is not None for s in target.starts if isinstance(s, Node)]
     reached = topological([*roots, *starts], stop=needs)
-    inputs = tuple(node for node in reached if node in needs or (node.op == "input" and node in bound))
-    scalars = tuple(node for node in reached if node.op == "input" and node not in bound)
+    inputs = tuple(node for node in reached if node in needs or (_is_array(node) and node in bound))
+    scalars = tuple(node for node in reached if node.op == "input" and node.attr("scalar"))
     region = Region(tuple(roots), inputs, scalars, items, inner, targets)
     return KernelStep(region, tuple(bound[n] for n in inputs), tuple(bound[r] for r in roots))

@@ -56,6 +56,10 @@ class Writes:
         """What must be stored for the writes."""
         return {w.root: "an array is assigned" for w in self.all if w.root not in self.given}
 
+    def targets(self) -> dict[Node, Node]:
+        """The array that a root replaces."""
+        return {w.root: w.array for w in self.all}
+
     def alone(self) -> set[Node]:
         """Parts that want a kernel of their own, which stores them in place."""
         return {w.root for w in self.all if w.target is not None}

@@ -59,7 +59,7 @@ class Maker:
 
     def binary(self) -> Node | None:
         x = self.pick()
-        y = self.pick(lambda n: n.shape == x.shape or n.shape == () or (x.shape and n.shape == x.shape[-1:]))
+        y = self.pick(lambda n: n.shape in (x.shape, (), x.shape[-1:]))
         return apply(self.random.choice(["add", "subtract", "multiply", "maximum"]), x, y if y is not None else 0.5)
 
     def view(self) -> Node | None:

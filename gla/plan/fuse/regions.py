@@ -7,9 +7,10 @@ close a cycle. The order of joining follows the graph's order alone.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from types import MappingProxyType
 
 from gla.ir.access import ONE, WHOLE, Map, accesses, identity
 from gla.ir.node import Node
@@ -83,7 +84,11 @@ def _is_small_stack(root: Node, reached: dict[Node, set[Map]], stored: Container
 class Groups:
     """The groups of a scope and who reads whose values."""
 
-    def __init__(self, groups: list[Group], position: dict[Node, int]) -> None:
+    def __init__(
+        self, groups: list[Group], position: dict[Node, int], written: Mapping[Node, Node] = MappingProxyType({})
+    ) -> None:
+        """`written`: the array that a root is to replace."""
+        self.written = written
         self.groups: dict[Group, None] = dict.fromkeys(groups)
         self.position = position
         self.owner: dict[Node, Group] = {root: group for group in groups for root in group.roots}
@@ -190,6 +195,8 @@ def sees_own(first: Group, second: Group, items: tuple[int, ...], inner: tuple[i
 def _joinable(first: Group, second: Group) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     if first.kind != "kernel" or second.kind != "kernel":
         return None
+    if len(first.roots) + len(second.roots) + max(len(first.needs), len(second.needs)) > POINTERS:
+        return None
     domain = joined_domain(first, second)
     if domain is None or _together(first.inside, second.inside) > LIMIT:
         return None
@@ -274,7 +281,20 @@ def _are_siblings(groups: Groups, first: Group, second: Group) -> bool:
     domain = _joinable(first, second)
     if domain is None or (first.reduces != second.reduces and not domain[1]):
         return False
+    if _hinders(groups, first, second) or _hinders(groups, second, first):
+        return False
     return not groups.reaches(first, second, direct=True) and not groups.reaches(second, first, direct=True)
+
+
+def _hinders(groups: Groups, writer: Group, reader: Group) -> bool:
+    """Whether `reader`, in one kernel with `writer`, would keep it from writing an array in place: it reads other elements."""
+    for root in writer.roots:
+        array = groups.written.get(root)
+        if array is not None and array in reader.needs:
+            paths = {path for reached in reader.reached.values() for path in reached.get(array, ())}
+            if paths - {identity(array)}:
+                return True
+    return False
 
 
 def shared_and_dear(groups: Groups, costs: Costs) -> list[Node]:

@@ -15,13 +15,15 @@ from gla.ir.node import Node
 from gla.plan.fuse.cost import CHEAP, Costs, is_large_reduction, is_view
 
 LIMIT = 1024  # nodes of a region; a longer straight line is cut, with equal bits
+TRIVIAL = 3  # costs of a value that a cut does not store: scalars spread over an axis
 SCALAR_CHEAP = 64  # a 0-d value is computed again for each item up to this cost, rather than by a launch of its own
 
 
 def choose(
     order: list[Node], given: Container[Node], required: dict[Node, str], *, fuse: bool
 ) -> tuple[dict[Node, str], Costs]:
-    """(the values to store with the reason for each, costs). `given`: stand in memory already. `fuse=False` stores every value."""
+    """(the values to store with the reason for each, costs). `given`: stand in memory already. `fuse=False` stores every value
+    but views, which are no work."""
     users: dict[Node, list[Node]] = {}
     for node in order:
         if node not in given:
@@ -43,7 +45,8 @@ def choose(
             costs.store(node)
         elif costs.size(node) > LIMIT:
             for member in costs.members(node):
-                if member.op not in CONTROL and member is not node and last_use.get(member, -1) >= k:
+                used = member is not node and last_use.get(member, -1) >= k
+                if used and member.op not in CONTROL and costs.cost(member) > TRIVIAL:
                     reasons[member] = f"the region is cut at {LIMIT} nodes"
                     costs.store(member)
             reasons[node] = f"the region is cut at {LIMIT} nodes"
@@ -55,7 +58,7 @@ def _reason(node: Node, users: dict[Node, list[Node]], costs: Costs, fuse: bool)
     if node.op in ("constant", "input"):
         return ""
     if not fuse:
-        return "fusion is off"
+        return "" if is_view(node) else "fusion is off"
     if node.op == "matmul":
         return "the matrix library computes it"
     if node.op == "scan":
@@ -81,7 +84,7 @@ def _evaluations(node: Node, users: dict[Node, list[Node]]) -> float:
         value = work.pop()
         plain = False
         for user in users.get(value, ()):
-            if not is_view(user):
+            if not is_view(user) or user.op == "concat":  # which reads each element once
                 plain = True
             elif user not in seen:
                 seen.add(user)
