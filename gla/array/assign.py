@@ -99,12 +99,14 @@ def store(target: Array, operands: Iterable[Any], update: Callable[..., Node]) -
             help="take the slice again after the other write: y = x[a:b]; y += 1",
         )
     _check_scope(root)
-    nodes = [node_of(x) if isinstance(x, Array) else x for x in lifted]
-    value = update(node_of(target), *nodes)
-    if root is target:
-        _replace(root, value)
-    else:
-        _replace(root, put(node_of(root), target._path, value))
+
+    def value() -> Node:
+        nodes = [node_of(x) if isinstance(x, Array) else x for x in lifted]
+        new = update(node_of(target), *nodes)
+        return new if root is target else put(node_of(root), target._path, new)
+
+    _replace(root, value)
+    if root is not target:
         _refresh(target, root)
 
 
@@ -123,10 +125,11 @@ def _check_scope(root: Array) -> None:
         )
 
 
-def _replace(root: Array, value: Node) -> None:
+def _replace(root: Array, make: Callable[[], Node]) -> None:
     if root._buffer is not None:
-        realise.write(root._buffer, value, root)
+        realise.write(root._buffer, make, root)
         return
+    value = make()
     root._version += 1
     root._value = value
     if root._scope is None:

@@ -6,6 +6,7 @@ never meets the new ones. Tables are weak: a storage lives while an array owns i
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
@@ -14,6 +15,7 @@ from gla.ir.node import Node
 from gla.ir.types import Type
 
 _storages: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
 _realised: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
 
 
@@ -31,11 +33,15 @@ class Buffer:
     @property
     def leaf(self) -> Node:
         """The input node that reads the present contents."""
-        if self._leaf is None:
-            leaf = new_input(self.type)
-            _storages[leaf] = self.storage
-            self._leaf = leaf
-        return self._leaf
+        leaf = self._leaf
+        while leaf is None:
+            with _making:
+                if self._leaf is None:
+                    made = new_input(self.type)
+                    _storages[made] = self.storage
+                    self._leaf = made
+                leaf = self._leaf
+        return leaf
 
     @property
     def has_leaf(self) -> bool:

@@ -42,7 +42,7 @@ class Entry:
         self.types = tuple(Type(node.dtype, node.shape) for node in graph.results)
         self.signatures = tuple(signature_of(t, device) for t in self.types)
         self.executable = engine.compile_graph(graph, device) if graph.results or graph.writes else None
-        self.single = structure == Slot(0)
+        self.single = type(structure) is Slot
         self.specs: tuple[Any, ...] | None = None
         self.codes: tuple[Any, ...] = ()
         self.cells: tuple[Any, ...] = ()
@@ -178,12 +178,11 @@ def through(view: Array) -> None:
     """A function has written a view's own memory: the root gets it, as a write through the view would do."""
     root = view._base
     assert root is not None and view._buffer is not None
-    value = put(node_of(root), view._path, view._buffer.leaf)
+    contents = view._buffer.leaf
     if root._buffer is not None:
-        realise.write(root._buffer, value, root)
+        realise.write(root._buffer, lambda: put(node_of(root), view._path, contents), root)
     else:
-        root._version += 1
-        root._value = value
+        root._version, root._value = root._version + 1, put(node_of(root), view._path, contents)
     view._buffer, view._value = None, read(node_of(root), view._path)
     view._version, view._count, view._seen = 0, 1, root._stamp
     realise.pending.add(view)

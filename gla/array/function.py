@@ -30,7 +30,7 @@ from gla.errors import DtypeError, GlaError
 from gla.ir.builder import default_float
 from gla.ir.graph import Graph
 from gla.ir.node import Node
-from gla.ir.spans import labels
+from gla.ir.spans import _HOUSE, labels
 
 KEPT = 256
 """Entries of one function; the least recently used goes first."""
@@ -63,8 +63,11 @@ class Function(Wrapped):
         self._signature = inspect.signature(fn)
         parameters = list(self._signature.parameters.values())
         self._names = tuple(p.name for p in parameters)
-        self._simple = isinstance(fn, types.FunctionType) and all(
-            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters
+        self._ours = getattr(getattr(self._inner, "__code__", None), "co_filename", "").startswith(_HOUSE)
+        self._simple = (
+            not self._ours
+            and isinstance(fn, types.FunctionType)
+            and all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
         )
         unknown = [n for n in self.static if n not in self._names]
         if unknown:
@@ -152,7 +155,8 @@ class Function(Wrapped):
                 return list(zip(self._names, values))
         signature = inspect.signature(self.fn)
         bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
+        if not self._ours:  # defaults of gla's own functions are options, no numbers of the program
+            bound.apply_defaults()
         return list(bound.arguments.items())
 
     def _static(self, walk: Walk, name: str, value: Any) -> None:
@@ -238,8 +242,7 @@ class Function(Wrapped):
     def _body(self, arguments: list[tuple[str, Any]]) -> Any:
         if self._simple:
             return self.fn(*(value for _, value in arguments))
-        bound = inspect.signature(self.fn).bind_partial()
-        bound.arguments.update(arguments)
+        bound = inspect.BoundArguments(self._signature, OrderedDict(arguments))
         return self.fn(*bound.args, **bound.kwargs)
 
     def _prepare_short_path(self, entry: Entry, call: Call) -> None:

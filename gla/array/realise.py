@@ -7,7 +7,7 @@ The lock of a device is let go while compiling.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from gla.array.value import Array
 from gla.ir.builder import constant_value
 from gla.ir.graph import Graph, new_input, substitute
 from gla.ir.node import Node, topological
-from gla.ir.spans import at
 
 LIMIT = 2000
 """Pending nodes behind one value before it is realised by itself."""
@@ -101,7 +100,7 @@ def realise(arrays: Sequence[Array]) -> None:
         if array._buffer is None:
             by_device.setdefault(array._device, []).append(array)
     for device, group in by_device.items():
-        with outside(), at(None):
+        with outside():
             _realise_on(pending.place(device), group)
 
 
@@ -173,13 +172,16 @@ def _reads(root: Node, leaves: set[Node], known: dict[Node, bool]) -> bool:
     return known[root]
 
 
-def write(buffer: Buffer, value: Node, but: Array | None = None) -> None:
-    """Overwrite the contents of `buffer` by `value`; live pending readers are realised in the same launch."""
+def write(buffer: Buffer, make: Callable[[], Node], but: Array | None = None) -> None:
+    """Overwrite the contents of `buffer` by the value `make()`; live pending readers are realised in the same launch.
+
+    `make` is called under the device's lock, as often as the write is tried: another thread's write may come between.
+    """
     place = pending.place(buffer.device)
-    with outside(), at(None):
+    with outside():
         while True:
             with place.lock:
-                leaf = buffer.leaf
+                leaf, value = buffer.leaf, make()
                 waiting, same = _split(readers(place, {leaf}, but), value)
                 nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
                 asked = request(nodes, [(leaf, value)])

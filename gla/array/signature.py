@@ -22,6 +22,7 @@ import numpy as np
 
 from gla import dtypes
 from gla.array.buffer import signature_of
+from gla.array.scope import leak_error
 from gla.array.value import Array
 from gla.dtypes import DType
 from gla.errors import DtypeError
@@ -87,7 +88,11 @@ class Walk:
     def visit(self, value: Any, path: str, static: bool = False) -> None:
         """Add `value`, called `path` in messages. `static`: numbers count by value."""
         kind = type(value)
-        if kind is Array:
+        if kind is Array and value._scope is not None:
+            if not static:
+                raise leak_error(value)
+            self.key.append(Same(value))
+        elif kind is Array:
             self.array(value, signature_of(_strong(value._type), value._device), path)
         elif kind in NUMBER_TYPES:
             self.number(value, kind, path, static)

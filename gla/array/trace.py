@@ -7,6 +7,7 @@ inputs; any other array of gla is refused; NumPy arrays made in the body are con
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from gla.array.buffer import Buffer
 from gla.array.create import upload
 from gla.array.scope import Scope
 from gla.array.value import Array, from_node, node_of
+from gla.dtypes import DType
 from gla.errors import TraceError
 from gla.ir.graph import new_input
 from gla.ir.node import Node
@@ -78,6 +80,10 @@ def input_of(array: Array) -> Node:
 
 
 # --- structures
+WHOLE = (DType, enum.Enum)
+"""Values that are one even where they have fields."""
+
+
 def rebuild(value: Any, known: dict[int, Array], scalars: Iterator[Array]) -> Any:
     """An argument with its leaves replaced: arrays by what stands for them, numbers by the runtime scalars, in order."""
     kind = type(value)
@@ -85,6 +91,8 @@ def rebuild(value: Any, known: dict[int, Array], scalars: Iterator[Array]) -> An
         return known.get(id(value), value)
     if kind in (int, float, complex) or isinstance(value, np.generic):
         return next(scalars)
+    if isinstance(value, WHOLE):
+        return value
     if isinstance(value, tuple):
         parts = [rebuild(v, known, scalars) for v in value]
         return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
@@ -116,6 +124,8 @@ def copy_dataclass(value: Any, change: Callable[[Any], Any]) -> Any:
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """A structure with `change` applied to everything that is no container."""
     kind = type(value)
+    if isinstance(value, WHOLE):
+        return change(value)
     if isinstance(value, tuple):
         parts = [map_leaves(v, change) for v in value]
         return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
@@ -129,12 +139,13 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class Slot:
     """The place of result number `index` in what a function returns. `copy`: another array has the same memory."""
 
-    index: int
-    copy: bool = False
+    __slots__ = ("copy", "index")
+
+    def __init__(self, index: int, copy: bool) -> None:
+        self.index, self.copy = index, copy
 
 
 class Results:

@@ -58,7 +58,7 @@ def test_what_is_built_on_a_realised_value_reads_it(launches):
     z = y + 1
     N(y)
     N(z)
-    assert [op.op for op in _nodes(launches[1])] .count("sin") == 0
+    assert [op.op for op in _nodes(launches[1])].count("sin") == 0
 
 
 def _nodes(executable):
@@ -201,7 +201,15 @@ def test_writing_through_a_slice_writes_the_array(look):
 
 @pytest.mark.parametrize(
     "take",
-    [lambda x: x.T, lambda x: x.reshape(6), lambda x: x[:, ::-1], lambda x: x[1], lambda x: x.mT[1:], lambda x: x[:, None, 1:], lambda x: gla.transpose(x)],
+    [
+        lambda x: x.T,
+        lambda x: x.reshape(6),
+        lambda x: x[:, ::-1],
+        lambda x: x[1],
+        lambda x: x.mT[1:],
+        lambda x: x[:, None, 1:],
+        lambda x: gla.transpose(x),
+    ],
 )
 def test_every_kind_of_view_writes_through(take):
     n = np.arange(6.0).reshape(2, 3)
@@ -327,7 +335,15 @@ def test_dropping_an_array_drops_its_memory():
 
 def test_looks_of_all_kinds():
     x = A([1.5])
-    assert (float(x), int(x), bool(x), complex(x), x.item(), x.tolist(), x.numpy().tolist()) == (1.5, 1, True, 1.5, 1.5, [1.5], [1.5])
+    assert (float(x), int(x), bool(x), complex(x), x.item(), x.tolist(), x.numpy().tolist()) == (
+        1.5,
+        1,
+        True,
+        1.5,
+        1.5,
+        [1.5],
+        [1.5],
+    )
     assert [float(v) for v in A([1.0, 2.0])] == [1.0, 2.0]
     assert range(3)[A(2)] == 2
     assert len(A([1, 2, 3])) == 3
