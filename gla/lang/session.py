@@ -37,6 +37,9 @@ class Session:
     "bounds" (indices computed at run time), "nan" (each value that gets a name), "all" (both, looked at in every trip).
     `out`: the folder for files, None: nothing is written. After `run`, `outputs` has every file's arrays by path and
     name, `states` the last value of each `state`.
+
+    The constructor raises what is wrong with what was given (numbers out of range, shapes, files), `run` and `test` what
+    is wrong with the program.
     """
 
     def __init__(
@@ -49,13 +52,21 @@ class Session:
         self.reporter: Reporter = reporter or Silent()
         self.outputs: dict[str, dict[str, np.ndarray]] = {}
         self.states: dict[str, np.ndarray] = {}
-        refuse(program.tree)
         self.given = Given(
             {name: whole_number(name, value, program) for name, value in _named(program, "size", s.Size, sizes)},
             {name: param_number(name, value) for name, value in _named(program, "param", s.Param, params)},
             {name: _input_array(name, value) for name, value in _named(program, "input", s.Input, inputs)},
             {name: np.asarray(value) for name, value in (states or {}).items()},
         )
+        self._bind_given()
+
+    def _bind_given(self) -> None:
+        """Look at what was given, before anything else: ranges, shapes, dtypes."""
+        ctx = self._context(DryEngine())
+        with ctx.lowering():
+            scope = scope_of(ctx, self.program.tree, self.given)
+            for name in (*self.given.sizes, *self.given.params, *self.given.inputs):
+                scope.names[name].get()
 
     # --- what can be done
     def run(self, entry: str | None = None) -> None:
@@ -92,6 +103,7 @@ class Session:
 
     def _dry(self, item: s.Run | s.Test, variant: int | None = None) -> list[Graph]:
         """Lower without a device: errors of shapes, dtypes and asserts on sizes come before anything is allocated."""
+        refuse(self.program.tree)
         engine = DryEngine()
         ctx = self._context(engine)
         with ctx.lowering():

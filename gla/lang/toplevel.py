@@ -51,7 +51,9 @@ class Files:
 
 def scope_of(ctx: Context, tree: s.Program, given: Given | None = None, files: Files | None = None) -> Scope:
     """The scope with every top-level name of a program. Items of `given` belong to this file alone."""
-    files = files or Files(ctx)
+    if files is None:
+        files = Files(ctx)
+        files.open.append(str(Path(tree.file).resolve()))
     given = given or Given()
     base = Scope()
     for name, value in builtins().items():

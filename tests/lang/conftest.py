@@ -87,3 +87,9 @@ def run() -> Callable[..., tuple[Session, Lines]]:
 @pytest.fixture
 def unit() -> Callable[[str], Program]:
     return lambda text: load(text, "p.gla")
+
+
+@pytest.fixture
+def lines_of() -> type[Lines]:
+    """A reporter that keeps what it is told."""
+    return Lines
