@@ -7,6 +7,8 @@ stack whose length `every` does not divide has one row more, where the incomplet
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ from gla.ir.node import Node, make, topological
 from gla.ir.types import Type
 from gla.plan.dependencies import uses
 from gla.plan.explain import tell
+from gla.plan.fuse.cost import SMALL, is_large_reduction
 from gla.plan.steps import CopyStep, KernelStep, LoopStep, Region, Step, Target
 
 if TYPE_CHECKING:
@@ -107,11 +110,26 @@ def _plan_body(inner: Scope, roots: list[tuple[Node, int]], parts: dict[Node, tu
     return steps
 
 
-def _increment(counter: Node, buffer: int) -> KernelStep:
-    """The body's last step: the trip number counts on."""
+def _count_on(steps: list[Step], counter: Node, buffer: int) -> None:
+    """The trip number counts on at the end of the body: in the one kernel that reads it, where that is one thread, or in a
+    step of its own."""
     one = make("constant", (), {"bits": np.int64(1).tobytes(), "literal": True}, COUNTER)
     following = make("add", (counter, one), {}, COUNTER)
-    return KernelStep(Region((following,), (counter,), (), (), (), (None,)), (buffer,), (buffer,))
+    readers = [k for k, step in enumerate(steps) if buffer in uses(step)[0]]
+    reader = steps[readers[0]] if len(readers) == 1 else None
+    if isinstance(reader, KernelStep) and _is_one_thread(reader.region):
+        old = reader.region
+        region = replace(old, outputs=(*old.outputs, following), targets=(*old.targets, None))
+        steps[readers[0]] = replace(reader, region=region, writes=(*reader.writes, buffer))
+    else:
+        steps.append(KernelStep(Region((following,), (counter,), (), (), (), (None,)), (buffer,), (buffer,)))
+
+
+def _is_one_thread(region: Region) -> bool:
+    if region.items or prod(region.inner) > SMALL:
+        return False
+    inside = topological(region.outputs, stop=set(region.inputs))
+    return not any(is_large_reduction(node) for node in inside if node not in region.inputs)
 
 
 def _counted(scope: Scope, node: Node, used: dict[int, Node]) -> None:
@@ -135,7 +153,7 @@ def _counted(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     inner = _body_scope(scope, outer)
     steps = _plan_body(inner, list(zip(roots[:carries], (other for _, _, other in buffers))), parts)
     if not fixed or any(counter_buffer in uses(step)[0] for step in steps):
-        steps.append(_increment(counter, counter_buffer))
+        _count_on(steps, counter, counter_buffer)
     else:
         counter_buffer = NONE
     if fixed:
@@ -216,7 +234,7 @@ def _conditional(scope: Scope, node: Node, used: dict[int, Node]) -> None:
     results = substitute(body.results, dict(zip(body.inputs[carries:], captured, strict=True)))
     steps = _plan_body(inner, list(zip(results, (other for _, _, other in buffers))), {})
     if counter_buffer != NONE:
-        steps.append(_increment(counter, counter_buffer))
+        _count_on(steps, counter, counter_buffer)
     (wanted,) = substitute(test.results, dict(zip(test.inputs[carries:], captured, strict=True)))
     test_steps = _test(scope, outer | dict(zip(test.inputs, current)), wanted, condition)
     scope.steps.append(LoopStep(tuple(steps), node.attr("limit"), counter_buffer, tuple(buffers), tuple(test_steps), condition))

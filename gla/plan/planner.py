@@ -37,7 +37,7 @@ def plan(graph: Graph, options: Options | None = None) -> Plan:
     for node, target in copies:
         if node not in given and buffers[target].nbytes:
             steps.append(_copy(scope, buffers, node, target))
-    steps += writes.put_back(scope)
+    steps += writes.put_back(scope.buffer_of)
     placed, arena_bytes = place(steps, buffers)
     return Plan(
         placed,

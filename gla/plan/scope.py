@@ -15,6 +15,7 @@ from gla.ir.node import Node, topological
 from gla.plan import loops, matrices
 from gla.plan.buffers import Buffers
 from gla.plan.explain import tell_group, tell_stored
+from gla.plan.fuse.cost import Costs
 from gla.plan.fuse.regions import Group, Groups, fuse, kernel_group, shared_and_dear
 from gla.plan.fuse.stored import choose
 from gla.plan.steps import KernelStep, MatmulStep, Region, Step, Target
@@ -107,7 +108,7 @@ class Scope:
         tell_stored(self.notes, self.depth, {n: r for n, r in reasons.items() if n in inside and n not in required})
         return groups
 
-    def _initial(self, order: list[Node], reasons: dict[Node, str], costs: object, alone: set[Node]) -> list[Group]:
+    def _initial(self, order: list[Node], reasons: dict[Node, str], costs: Costs, alone: set[Node]) -> list[Group]:
         stored = set(self.given) | {n for n in reasons if n.op not in ("constant", "input")}
         by_loop: dict[Node, list[Node]] = {}
         groups: list[Group] = []
@@ -121,7 +122,7 @@ class Scope:
                 bases = [matrices.operand(operand).base for operand in node.operands]
                 groups.append(Group("matmul", [node], needs=dict.fromkeys(bases)))
                 continue
-            groups.append(kernel_group([node], stored, costs, node in alone))  # type: ignore[arg-type]
+            groups.append(kernel_group([node], stored, costs, node in alone))
         for node, items in by_loop.items():
             if self.is_host_loop(node):
                 groups.append(Group("loop", items, needs=dict.fromkeys(loops.stored_operands(self, node))))
@@ -129,8 +130,8 @@ class Scope:
                 by_shape: dict[tuple[int, ...], list[Node]] = {}
                 for item in items:
                     by_shape.setdefault(item.shape, []).append(item)
-                groups += [kernel_group(part, stored, costs, False) for part in by_shape.values()]  # type: ignore[arg-type]
-        position = costs.position  # type: ignore[attr-defined]
+                groups += [kernel_group(part, stored, costs, False) for part in by_shape.values()]
+        position = costs.position
         return sorted(groups, key=lambda g: position[g.roots[0]])
 
     def _in_order(self, groups: Groups, edges: Iterable[tuple[Group, Group]]) -> list[Group]:

@@ -6,6 +6,7 @@ contents has run. `x[a:b] = e` stores `e` into its part of x and leaves the rest
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gla.ir.access import accesses, identity
@@ -121,7 +122,7 @@ class Writes:
         """Copies of arrays that are written here and whose old contents become another array's."""
         return [CopyStep(self.given[node], copy) for node, copy in self._snapshots.items()]
 
-    def put_back(self, scope: object) -> list[Step]:
+    def put_back(self, buffer_of: Callable[[Node], int]) -> list[Step]:
         """What was not written in place, at the end."""
         steps: list[Step] = []
         for write in self.all:
@@ -130,7 +131,7 @@ class Writes:
             target = self.given[write.array]
             source = self._snapshots.get(write.root)
             if source is None:
-                source = scope.buffer_of(write.root)  # type: ignore[attr-defined]
+                source = buffer_of(write.root)
             whole = self.buffers[source].shape == write.root.shape
             if write.target is None and whole:
                 steps.append(CopyStep(source, target))

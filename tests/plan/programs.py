@@ -206,3 +206,15 @@ def van_der_pol(limit: int = 200) -> Graph:
     start = stack([full((), 2.0), full((), 0.0)], 0)
     (t, _, y), trips, going = while_loop(test, body, [constant(0.0), constant(0.01), start], limit)
     return Graph((mu, t1), (t, y, trips, going))
+
+
+def decay(steps: int = 40) -> Graph:
+    """A scalar equation, every step kept."""
+    h = scalar("h")
+
+    def body(k: Node, carries: list[Node]) -> tuple[list[Node], list[Node]]:
+        after = rk4(lambda v: apply("negative", v), carries[0], h)
+        return [after], [after]
+
+    (last,), (track,) = loop(steps, [constant(1.0)], body, [1])
+    return Graph((h,), (track, last))

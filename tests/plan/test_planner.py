@@ -26,7 +26,7 @@ from tests.plan.programs import add, array, mul, rk4, sub
 from tests.plan.run_plan import Machine
 from tests.snapshots import check
 
-PROGRAMS = ["lorenz", "heat", "heat_step", "gray_scott_step", "jacobi", "nbody_step", "mlp", "pi", "van_der_pol"]
+PROGRAMS = ["lorenz", "heat", "heat_step", "gray_scott_step", "jacobi", "nbody_step", "mlp", "pi", "van_der_pol", "decay"]
 
 
 def planned(graph, options=None):

@@ -64,6 +64,8 @@ def kernel_group(roots: list[Node], stored: Container[Node], costs: Costs, alone
     if len(roots) == 1 and not group.reduces and _is_small_stack(roots[0], group.reached[roots[0]], stored, costs):
         group.items, group.inner = roots[0].shape[:-1], roots[0].shape[-1:]
     group.heavy = any(root.op == "item" for root in roots)
+    if alone and roots[0].shape == (1,):  # a scalar that a loop keeps: part of the kernel of one item that computes it
+        group.items, group.inner = (), (1,)
     return group
 
 
