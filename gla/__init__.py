@@ -5,7 +5,8 @@ Arrays: `gla.asarray`, `gla.zeros`, every function of the Array API. Functions: 
 
 from math import e, inf, nan, pi
 
-import gla.device  # noqa: F401  loaded before `gla.device` is bound to the function: a later load would take the name back
+# Loaded before `gla.device` is bound to the function: a later load would take the name back.
+from gla import device as _device_package  # noqa: F401, I001
 
 from gla.array import export as _export
 from gla.array import random

@@ -28,6 +28,9 @@ from gla.ir.spans import labels
 # --- views
 def view(array: Array, step: Step) -> Array:
     """A basic slice, reshape or transpose: its value, and the way back to the root."""
+    scope = current.get()
+    if scope is not None and array._scope is None:
+        array = scope.enter(array)
     made = operate(lambda node: read(node, (step,)), (array,))
     root = array if array._base is None else array._base
     made._base, made._path = root, (*array._path, step)

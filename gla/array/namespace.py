@@ -27,6 +27,15 @@ from gla.ir.spans import labels
 
 Function = Callable[..., Any]
 
+_DOCS = {
+    "positive": "x itself; bool is refused.", "square": "x * x.", "reciprocal": "1 / x, as a float.",
+    "count_nonzero": "How many elements are not zero, as int64.", "matrix_transpose": "The last two axes exchanged.",
+    "moveaxis": "Axes moved to other places.", "squeeze": "Axes of extent 1 taken away: all of them, or those named.",
+    "broadcast_to": "x stretched to a shape.", "flip": "Elements in reverse order along axes (all without).",
+    "zeros": "Zeros of a shape, of the default float or `dtype`.", "ones": "Ones of a shape, of the default float or `dtype`.",
+    "empty": "An array of a shape; its contents are zeros.",
+}  # fmt: skip
+
 _INTERNAL = {"cast", "philox", "complex", "positive"}
 _SPECIAL: dict[str, Function] = {
     "power": elementwise.power, "positive": elementwise.positive, "square": elementwise.square,
@@ -373,6 +382,8 @@ def _functions() -> dict[str, Function]:
             result_type, can_cast, isdtype, finfo, iinfo,
         )
     }  # fmt: skip
+    for name, text in _DOCS.items():
+        found[name].__doc__ = text
     return found | {alias: found[name] for alias, name in _ALIASES.items() if name in found}
 
 

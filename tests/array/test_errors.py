@@ -37,7 +37,7 @@ def _lines(error):
         lambda x: x.reshape(5),
         lambda x: x[9],
         lambda x: x.assign([1.0, 2.0, 3.0]),
-        lambda x: gla.function(lambda y: y + A([1.0]))(x),
+        lambda x: gla.function(lambda y: y + np.zeros(3))(x),
         lambda x: gla.asarray("text"),
         lambda x: gla.fori(0, 2, lambda k, c: "text", x),
         lambda x: gla.capture(lambda: float(x[0])),
