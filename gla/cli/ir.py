@@ -82,7 +82,7 @@ def graphs_of(unit: Any, values: dict[str, dict[str, Any]], entry: str | None, f
     from gla.lang.single import function_graph
 
     with given():
-        session = Session(unit, values["size"], values["param"], values["input"], device="host", out=None)
+        session = Session(unit, sizes=values["size"], params=values["param"], inputs=values["input"])
     if function is not None:
         if function not in unit.functions:
             raise no_function(function, list(unit.functions))
