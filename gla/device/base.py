@@ -154,6 +154,10 @@ class Device(ABC):
     @abstractmethod
     def destroy_stream(self, stream: Handle) -> None: ...
     @abstractmethod
+    def is_blocking(self, stream: Handle) -> bool:
+        """Whether the stream waits for the device's default stream, as one that somebody else made may do."""
+
+    @abstractmethod
     def synchronize(self, stream: Handle) -> None: ...
     @abstractmethod
     def create_event(self, timing: bool = False) -> Handle: ...
@@ -194,7 +198,9 @@ class Device(ABC):
 
     # --- graphs
     @abstractmethod
-    def create_graph(self) -> Handle: ...
+    def create_graph(self, mode: str = "relaxed") -> Handle:
+        """`mode`: how library calls are captured into it; relaxed, thread_local or global."""
+
     @abstractmethod
     def destroy_graph(self, graph: Handle) -> None: ...
     @abstractmethod
@@ -215,6 +221,11 @@ class Device(ABC):
 
     @abstractmethod
     def set_copy(self, executable: Handle, node: GraphNode, target: int, source: int, nbytes: int) -> None: ...
+    @abstractmethod
+    def update(self, executable: Handle, graph: Handle) -> None:
+        """Later launches run `graph`, whose nodes are in number, kind and edges those of the executable's own graph, which keeps
+        naming them. GraphError when the driver refuses."""
+
     @abstractmethod
     def upload(self, executable: Handle, stream: Handle) -> None: ...
     @abstractmethod

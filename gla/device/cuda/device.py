@@ -86,6 +86,9 @@ class CudaDevice(Device):
     def destroy_stream(self, stream: Handle) -> None:
         self.driver.unsafe("cuStreamDestroy", stream)
 
+    def is_blocking(self, stream: Handle) -> bool:
+        return not self.driver.unsafe("cuStreamGetFlags", stream) & NON_BLOCKING
+
     def synchronize(self, stream: Handle) -> None:
         self.driver.unsafe("cuStreamSynchronize", stream)
 
@@ -172,8 +175,8 @@ class CudaDevice(Device):
             library.matmul(call, a, b, c)
 
     # --- graphs
-    def create_graph(self) -> CudaGraph:
-        return self._graphs.create()
+    def create_graph(self, mode: str = "relaxed") -> CudaGraph:
+        return self._graphs.create(mode)
 
     def destroy_graph(self, graph: CudaGraph) -> None:
         """At once, or with the last executable made of it: setting an executable's nodes needs the graph that they are of."""
@@ -218,6 +221,9 @@ class CudaDevice(Device):
         if nbytes:
             params = self._graphs.copy_params(target, source, nbytes)
             self.driver.call("cuGraphExecMemcpyNodeSetParams", executable.handle, node.handles[0], params, self.driver.context)
+
+    def update(self, executable: CudaExecutable, graph: CudaGraph) -> None:
+        self._graphs.update(executable, graph)
 
     def upload(self, executable: CudaExecutable, stream: Handle) -> None:
         self.driver.unsafe("cuGraphUpload", executable.handle, stream)

@@ -22,12 +22,13 @@ NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 
 
 class CudaGraph:
-    """A CUgraph, the addresses of the nodes that are known to be in it, and how many hold it: its owner and its executables."""
+    """A CUgraph, the addresses of the nodes that are known to be in it, and how many hold it: its owner and its executables.
+    `mode`: the capture mode of its library calls."""
 
-    __slots__ = ("handle", "holders", "known")
+    __slots__ = ("handle", "holders", "known", "mode")
 
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
+    def __init__(self, handle: Any, mode: Any) -> None:
+        self.handle, self.mode = handle, mode
         self.holders = 1
         self.known: set[int] = set()
 
@@ -78,8 +79,20 @@ class Graphs:
         self._warm: set[tuple[object, ...]] = set()
         self._types = driver.table.types
 
-    def create(self) -> CudaGraph:
-        return CudaGraph(self.driver.call("cuGraphCreate", 0))
+    def create(self, mode: str = "relaxed") -> CudaGraph:
+        kind = getattr(self._types.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{mode.upper()}")
+        return CudaGraph(self.driver.call("cuGraphCreate", 0), kind)
+
+    def update(self, executable: CudaExecutable, graph: CudaGraph) -> None:
+        """Give the executable the parameters of `graph`; its nodes go by the handles of its own graph as before."""
+        driver, types = self.driver, self._types
+        with driver.relaxed():
+            status, info = driver.table.cuGraphExecUpdate(executable.handle, graph.handle)
+        if status == types.CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
+            why = info.result.name.removeprefix("CU_GRAPH_EXEC_UPDATE_ERROR_").replace("_", " ").lower()
+            raise GraphError("GLA0923", f"the driver refuses to update the executable: {why}")
+        if status:
+            raise driver_error(status, "cuGraphExecUpdate", driver.table)
 
     def instantiate(self, graph: CudaGraph) -> CudaExecutable:
         handle = self.driver.unsafe("cuGraphInstantiate", graph.handle, 0, detail=f"a graph of {len(graph.known)} nodes")
@@ -192,8 +205,7 @@ class Graphs:
         driver, types = self.driver, self._types
         failure: GlaError | None = None
         last: list[Any] = []
-        relaxed = types.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        driver.call("cuStreamBeginCaptureToGraph", self._stream, graph.handle, before, None, len(before), relaxed)
+        driver.call("cuStreamBeginCaptureToGraph", self._stream, graph.handle, before, None, len(before), graph.mode)
         try:
             submit()
             status, _, _, found, _, _ = driver.call("capture_info", self._stream)

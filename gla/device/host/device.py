@@ -169,6 +169,11 @@ class HostDevice(Device):
         use(stream, HostStream, "destroy_stream")
         stream.closed = True
 
+    def is_blocking(self, stream: HostStream) -> bool:
+        self._enter("is_blocking")
+        use(stream, HostStream, "is_blocking")
+        return stream.blocking
+
     def synchronize(self, stream: HostStream) -> None:
         self._enter("synchronize")
         waits(stream, "synchronize")
@@ -300,7 +305,7 @@ class HostDevice(Device):
             blas.prepared(call, a, b, c)()
 
     # --- graphs
-    def create_graph(self) -> HostGraph:
+    def create_graph(self, mode: str = "relaxed") -> HostGraph:
         self._enter("create_graph")
         return HostGraph()
 
@@ -358,6 +363,12 @@ class HostDevice(Device):
         use(executable, Executable, "set_copy")
         call = self._bytes_call("gla_copy", target, source, nbytes)
         executable.replace(position(executable.graph, node), call.function, nbytes, BYTE_COST, call.parameters)
+
+    def update(self, executable: Executable, graph: HostGraph) -> None:
+        self._enter("update")
+        use(executable, Executable, "update")
+        use(graph, HostGraph, "update")
+        executable.replace_all(graph)
 
     def upload(self, executable: Executable, stream: HostStream) -> None:
         self._enter("upload")

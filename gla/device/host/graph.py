@@ -100,6 +100,16 @@ class Executable:
             self._steps = None
             self._enter(number, work)
 
+    def replace_all(self, graph: HostGraph) -> None:
+        """Take the nodes of another graph. GraphError when they are others in number or kind."""
+        if [type(w) for w in self.work] != [type(w) for w in graph.nodes]:
+            raise GraphError("GLA0923", "an executable cannot be updated to a graph of other nodes")
+        with self.lock:
+            self.work = [_copied(w) for w in graph.nodes]
+            self._steps = None
+            for number, work in enumerate(self.work):
+                self._enter(number, work)
+
     def run(self) -> None:
         """Run everything, in order; the lock keeps two launches of one executable apart."""
         with self.lock:

@@ -9,12 +9,12 @@ from gla.errors import CaptureError, DeviceError
 
 
 class HostStream:
-    """`capturing`: set by whoever records this stream's work; waiting and host copies are then refused, as CUDA does."""
+    """`blocking` is for tests. `capturing`: set by whoever records this stream's work; waiting and host copies are then refused, as CUDA does."""
 
-    __slots__ = ("capturing", "closed", "lock")
+    __slots__ = ("blocking", "capturing", "closed", "lock")
 
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
+    def __init__(self, blocking: bool = False) -> None:
+        self.lock, self.blocking = threading.RLock(), blocking
         self.closed = self.capturing = False
 
 

@@ -177,6 +177,12 @@ class FakeTable:
     def _cuGraphInstantiate(self, graph: Any, flags: int) -> Any:
         return types.CUgraphExec(next(self.handles))
 
+    def _cuGraphExecUpdate(self, executable: Any, graph: Any) -> Any:
+        return types.CUgraphExecUpdateResultInfo()
+
+    def _cuStreamGetFlags(self, stream: Any) -> int:
+        return 1
+
     def _cuGraphLaunch(self, executable: Any, stream: Any) -> tuple[()]:
         self.launched.append((int(executable), int(stream)))
         return ()
