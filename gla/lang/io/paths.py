@@ -46,6 +46,9 @@ def alike(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The name of `names` that `name` was probably meant to be, or None."""
     from difflib import get_close_matches
 
+    names = list(names)
+    if found := get_close_matches(name, names, 1, cutoff):
+        return found[0]
     folded = {other.lower(): other for other in names}
     found = get_close_matches(name.lower(), folded, 1, cutoff)
     return folded[found[0]] if found else None
