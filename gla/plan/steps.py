@@ -51,9 +51,11 @@ class Region:
     (runtime scalars, passed by value); every node between is computed inside, as often as it is asked for.
 
     `items`: the shape of the item domain, whose elements are independent. An output has shape `items`, or `items + inner`
-    with the same `inner` for all that have one; those are mapped by the item's team. Reductions over more than 8
+    with the same `inner` for all that have one; those are mapped by the item's team, or, when `inner` has at most 8
+    elements, computed by one thread, all of them before any is stored. Reductions over more than 8
     elements inside have exactly the shape `items` and are seen by their users at the item's index only. A `scan` is
     alone in its region, along its last axis, items being the axes before it.
+    `product`: a matmul inside whose elements are seen at the item's index only, when the kernel is that of a matrix product.
     `targets`: per output None (fills its buffer) or the part of its buffer that it fills.
     """
 
@@ -63,6 +65,7 @@ class Region:
     items: tuple[int, ...]
     inner: tuple[int, ...] = ()
     targets: tuple[Target | None, ...] = ()
+    product: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
