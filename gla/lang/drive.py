@@ -11,12 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gla.ir.builder import apply, constant, is_constant
+from gla.ir.builder import apply, constant
 from gla.ir.functions import control
 from gla.ir.functions.create import iota
 from gla.ir.functions.index import getitem
@@ -25,18 +24,17 @@ from gla.ir.graph import new_input
 from gla.ir.node import Node, topological
 from gla.ir.types import Type
 from gla.lang import syntax as s
-from gla.lang.context import Check, Context
+from gla.lang.chunks import Chunked
+from gla.lang.context import Context
 from gla.lang.effects import Site, Sites
 from gla.lang.lower.batch import batch
-from gla.lang.lower.loops import COUNTER, Carried, Trip, build_trip, emit_value, repeated, told_after, touched_by, with_results
+from gla.lang.lower.loops import COUNTER, Trip, build_trip, emit_value, repeated, touched_by, with_results
 from gla.lang.scope import Scope
 from gla.lang.values import Value
 
 if TYPE_CHECKING:
     from gla.lang.host import Host
 
-FIRST_WORK = {"host": 4e8, "cuda": 4e10}  # element operations of the first chunk, at most
-LOOK = 0.4  # seconds between looks, at most, about
 MERGE = 32  # pieces of an emit that are joined into one
 SCHEDULE = 1 << 22  # trips for which a condition on the counter is worked out ahead
 
@@ -69,52 +67,22 @@ class Chunk:
     sites: tuple[int, ...]
 
 
-class Run:
-    """One loop under way. `state` are the storages of what it carries."""
+class Run(Chunked):
+    """A `for` under way."""
 
     def __init__(self, ctx: Context, host: Host, trip: Trip, sites: Sequence[Site], trips: range, name: str) -> None:
-        self.ctx, self.host, self.engine = ctx, host, host.engine
-        self.trip, self.sites, self.trips, self.name = trip, sites, trips, name
-        self.count = len(trips)
-        self.carried = Carried(ctx, trip)
         self.emitted = trip.emitted
+        wanted = [n for site in sites for n in (*site.effect.nodes, *([] if site.guard is None else [site.guard]))]
+        super().__init__(ctx, host, trip, [*(n for n, _ in self.emitted), *wanted])
+        self.sites, self.trips, self.name = sites, trips, name
+        self.count = len(trips)
         self.pieces: list[list[Node]] = [[] for _ in self.emitted]
         self.chunks: dict[tuple[Any, ...], Chunk] = {}
-        self._settle_outside()
-        self.state = [self._memory(node) for node in self.engine.settle(self.carried.inits)]
         self.fires = [self._schedule(site) for site in sites]
 
     # --- before the first trip
-    def _roots(self) -> list[Node]:
-        trip = self.trip
-        roots = [*trip.after, *(n for n, _ in self.emitted), *(n for c in trip.checks for n in (c.ok, *c.shown))]
-        roots += [] if trip.broken is None else [trip.broken]
-        for site in self.sites:
-            roots += [*site.effect.nodes, *([] if site.guard is None else [site.guard])]
-        return roots
-
-    def _settle_outside(self) -> None:
-        """What the body uses from outside is computed once, and not in every chunk."""
-        roots = self._roots()
-        captured = control.captures_of([self.trip.counter, *self.trip.params], roots)
-        self.engine.settle([n for n in captured if not is_constant(n)])
-        self.work = max(
-            1,
-            sum(
-                prod(n.shape) * _weight(n)
-                for n in topological(roots, stop=set(captured))
-                if n.op != "input" and hasattr(n.type, "shape")
-            ),
-        )
-
-    def _memory(self, leaf: Node) -> Any:
-        """The storage of a leaf; numbers that are passed by value are put into memory."""
-        if is_constant(leaf) or leaf.attr("scalar"):
-            return self.engine.machine.upload(np.asarray(self.engine.value(leaf), leaf.dtype.numpy))
-        return self.engine.held(leaf)
-
-    def _schedule(self, site: Site) -> np.ndarray | None:
-        """The trips in which a site fires, in order; None: every trip is looked at."""
+    def _schedule(self, site: Site) -> np.ndarray:
+        """The trips in which a site may fire, in order."""
         every = max(1, site.effect.every)
         due = np.arange(every - 1, self.count, every)
         if site.guard is None:
@@ -128,48 +96,37 @@ class Run:
     # --- the loop
     def run(self) -> None:
         """All trips, or until the loop is broken off."""
-        limit = max(1, int(FIRST_WORK.get(self.engine.machine.kind, 4e8) / self.work))
-        if self.host.limit:
-            limit = min(limit, self.host.limit)
-        limit = _power(limit)
         k = 0
         stream = self.engine.machine.current_stream()
         while k < self.count:
-            k, firing, length = self._next(k, limit)
-            started = time.perf_counter()
+            firing, length = self._next(k)
             chunk = self._chunk(k, length, firing)
-            built = time.perf_counter()
+            started = time.perf_counter()
             stop = self._launch(chunk, k)
             k += length + bool(firing)
-            if k < self.count and not self._flagged:
+            if k < self.count and not self.flagged:
                 stream.synchronize()
-            took = time.perf_counter() - built
-            if length >= limit and not self.host.limit and built - started < LOOK * 4:
-                limit = limit * 4 if took < LOOK / 8 else max(1, limit // 4) if took > LOOK else limit
+            self.pace(length, time.perf_counter() - started)
             self.host.reporter.progress(k, self.count, {"name": self.name})
             if stop:
                 break
-
-    def finals(self) -> list[Node]:
-        """The values of the variables after the trips so far."""
-        return [self.engine.adopt(storage, node.type) for storage, node in zip(self.state, self.trip.inits)]
 
     def emits(self) -> list[Node]:
         """The rows emitted so far, stacked."""
         return [_joined(rows) if rows else _empty(node) for rows, (node, _) in zip(self.pieces, self.emitted)]
 
-    def _next(self, k: int, limit: int) -> tuple[int, tuple[int, ...], int]:
-        """(first trip, sites that fire after `length` plain trips, length)."""
+    def _next(self, k: int) -> tuple[tuple[int, ...], int]:
+        """(sites that fire after `length` plain trips from trip `k`, length)."""
         coming = []
         for due in self.fires:
-            at = int(np.searchsorted(due, k))  # type: ignore[arg-type]
-            coming.append(int(due[at]) if at < len(due) else self.count)  # type: ignore[index,arg-type]
+            at = int(np.searchsorted(due, k))
+            coming.append(int(due[at]) if at < len(due) else self.count)
         fire = min(coming, default=self.count)
-        if fire - k > limit:
-            return k, (), limit
+        if fire - k > self.limit or (self.host.limit and fire > k):
+            return (), min(self.limit, self.count - k)
         if fire >= self.count:
-            return k, (), self.count - k
-        return k, tuple(j for j, t in enumerate(coming) if t == fire), fire - k
+            return (), self.count - k
+        return tuple(j for j, t in enumerate(coming) if t == fire), fire - k
 
     def _launch(self, chunk: Chunk, k: int) -> bool:
         """Run a chunk from trip `k`; do what fired. Gives whether the loop was broken off."""
@@ -184,29 +141,9 @@ class Run:
             ):
                 self.pieces[j][-MERGE:] = self.engine.settle([concat(self.pieces[j][-MERGE:], 0)])
         rest = results[len(chunk.emits) :]
-        stop = self._stopped(rest[-1]) if self._flagged else False
+        stop = self.stopped(rest[-1]) if self.flagged else False
         self._fire(chunk, rest)
         return stop
-
-    @property
-    def _flagged(self) -> bool:
-        return bool(self.trip.checks) or self.trip.broken is not None
-
-    def _stopped(self, flag: tuple[Any, Type]) -> bool:
-        if not bool(self._download(flag)):
-            return False
-        finals = [self.engine.adopt(storage, node.type) for storage, node in zip(self.state, self.carried.inits)]
-        failed: list[tuple[int, Check]] = []
-        for check, bad, at, shown in self.carried.latched(finals):
-            if bool(self.engine.value(bad)):
-                failed.append((int(self.engine.value(at)), told_after(check, bad, at, shown)))
-        if failed:
-            self.host.fail(min(failed, key=lambda f: f[0])[1])
-        return True
-
-    def _download(self, result: tuple[Any, Type]) -> np.ndarray:
-        storage, type_ = result
-        return self.engine.machine.download(storage, type_.dtype.numpy, type_.shape)
 
     def _fire(self, chunk: Chunk, results: Sequence[tuple[Any, Type]]) -> None:
         at = 0
@@ -214,9 +151,9 @@ class Run:
             site = self.sites[j]
             count = len(site.effect.nodes)
             conditional = self._conditional(site)
-            reached = not conditional or bool(self._download(results[at + count]))
+            reached = not conditional or bool(self.download(results[at + count]))
             if reached:
-                site.effect.fire([self._download(r) for r in results[at : at + count]])
+                site.effect.fire([self.download(r) for r in results[at : at + count]])
             at += count + conditional
 
     # --- chunks
@@ -245,7 +182,7 @@ class Run:
             carries, rest = values[: len(params)], values[len(params) :]
             pieces += [(j, expand_dims(rest[j], 0)) for j, due in enumerate(last) if due]
             asked = self._reached(firing, rest[len(emits) :], before)
-        flag = self._flag(carries)
+        flag = self.flag(carries)
         carries = [control.as_type(c, p.type) for c, p in zip(carries, params)]
         results = [*carries, *(n for _, n in pieces), *asked, *flag]
         return self._compile(base, params, results, tuple(j for j, _ in pieces), firing)
@@ -291,18 +228,6 @@ class Run:
                 pieces.append((j, taken))
         return finals, pieces
 
-    def _flag(self, carries: Sequence[Node]) -> list[Node]:
-        """One bool: whether an assert failed or the loop was broken off."""
-        found = [failed for _, failed, _, _ in self.carried.latched(carries)]
-        if self.trip.broken is not None:
-            found.append(carries[len(self.trip.params)])
-        if not found:
-            return []
-        result = found[0]
-        for node in found[1:]:
-            result = apply("logical_or", result, node)
-        return [result]
-
     def _compile(
         self, base: Node, params: Sequence[Node], results: Sequence[Node], emits: tuple[int, ...], sites: tuple[int, ...]
     ) -> Chunk:
@@ -310,20 +235,6 @@ class Run:
         arrays = [self.engine.held(n) for n in leaves if not n.attr("scalar")]
         scalars = [self.engine.held(n) for n in leaves if n.attr("scalar")]
         return Chunk(self.engine.executable(graph), arrays, scalars, [n.type for n in results], emits, sites)
-
-
-def _weight(node: Node) -> int:
-    """About how many operations an element of the node costs."""
-    if node.op == "matmul":
-        return 2 * node.operands[0].shape[-1]
-    if node.op in ("reduce", "argreduce", "scan"):
-        return max(1, prod(node.operands[0].shape) // max(1, prod(node.shape)))
-    return 1
-
-
-def _power(n: int) -> int:
-    """The greatest power of two up to n."""
-    return 1 << (n.bit_length() - 1)
 
 
 def _joined(rows: Sequence[Node]) -> Node:

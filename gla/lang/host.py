@@ -16,6 +16,7 @@ from gla.ir.node import Node, topological
 from gla.lang import syntax as s
 from gla.lang.context import Check, Context, Frame
 from gla.lang.drive import drive
+from gla.lang.drive_while import drive_while
 from gla.lang.effects import Effect, output_effect, print_effect, save_effect
 from gla.lang.lower.assigned import children
 from gla.lang.lower.checks import add
@@ -136,8 +137,10 @@ class Host:
         for binding in bindings:
             binding.value = rebuild(binding.value, kept)
 
-    def walk_while(self, ctx: Context, scope: Scope, loop: s.While, limit: int) -> Value:
-        """A `while` that prints or writes."""
+    def loop_while(self, ctx: Context, scope: Scope, loop: s.While, limit: int) -> Value:
+        """A `while`: in chunks, or trip by trip when it prints or writes."""
+        if not has_effects(loop):
+            return drive_while(ctx, self, scope, loop, limit)
         if self.engine.dry:
             return self._dry_while(ctx, scope, loop)
         touched = touched_by(scope, loop.body)

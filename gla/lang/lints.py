@@ -244,7 +244,8 @@ class Linter:
         match statement:
             case s.Let() | s.Var():
                 self._expr(statement.value, names)
-                self._type(statement.type, names, fresh := {})
+                fresh: dict[str, list[Span]] = {}
+                self._type(statement.type, names, fresh)
                 for name, spans in fresh.items():
                     names.here.setdefault(name, ("dim", spans[0]))
                 self._pattern(statement.pattern, names, "var" if isinstance(statement, s.Var) else "let")

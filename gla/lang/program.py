@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,12 @@ class Program:
     @property
     def benches(self) -> tuple[str, ...]:
         return tuple(b.name for b in self.items(s.Bench))
+
+    @property
+    def fma(self) -> bool:
+        """`option fma = true`: products and sums may be contracted."""
+        found = [o.value for o in self.items(s.Option) if o.name.id == "fma"]
+        return bool(found) and isinstance(found[-1], s.Boolean) and found[-1].value
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -248,10 +254,10 @@ class Checker:
         if not self._try(self._open):
             return self._sorted()
         for item in program.tree.items:
-            self._try(lambda item=item: self._item(item))
+            self._try(partial(self._item, item))
         for item in program.items(s.Function):
             if item not in self.ctx.inlined:
-                self._try(lambda item=item: self._function(item))
+                self._try(partial(self._function, item))
         self.found += self.ctx.warnings
         return self._sorted()
 

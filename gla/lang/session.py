@@ -7,12 +7,13 @@ anything is allocated; then statement by statement, each launch where a value is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gla.config import Options
+from gla.config import Options, environment
 from gla.errors import CheckError, RangeError
 from gla.ir.graph import Graph
 from gla.lang import syntax as s
@@ -120,7 +121,10 @@ class Session:
     def _carry_out(self, body: s.Block, outputs: Outputs, item: s.Test | None, variant: int | None) -> None:
         from gla.runtime.devices import get_device
 
-        engine = DeviceEngine(get_device(self.device), self.options)
+        options = self.options or environment().options
+        if self.program.fma:
+            options = replace(options, fma=True)
+        engine = DeviceEngine(get_device(self.device), options)
         ctx = self._context(engine)
         with ctx.lowering():
             scope = scope_of(ctx, self.program.tree, self.given)
@@ -146,8 +150,6 @@ class Session:
 
 
 def _in_variant(error: CheckError, name: str) -> CheckError:
-    from dataclasses import replace
-
     error.diagnostic = replace(error.diagnostic, notes=(*error.diagnostic.notes, f"in the variant {name}"))
     return error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _declare(ctx: Context, scope: Scope, item: s.Item, given: Given, files: File
         case s.ImportFrom():
             for entry in item.names:
                 name = (entry.alias or entry.name).id
-                _bind(ctx, scope, name, "import", entry.span, lambda e=entry: _imported(ctx, item, e, files))
+                _bind(ctx, scope, name, "import", entry.span, partial(_imported, ctx, item, entry, files))
         case s.Const():
             _bind(ctx, scope, item.name.id, "const", item.name.span, lambda: _const(ctx, scope, item))
         case s.Size():

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from gla.errors import DtypeError, GlaError, ShapeError, Span, TraceError
 from gla.ir.builder import broadcast, broadcast_shapes
-from gla.ir.functions.reduce import all as all_
 from gla.ir.functions.shape import reshape
 from gla.ir.graph import new_input
 from gla.ir.node import Node
@@ -19,6 +18,7 @@ from gla.ir.types import Type
 from gla.lang import syntax as s
 from gla.lang.context import MAX_CALLS, Check, Context
 from gla.lang.lower.batch import batch
+from gla.lang.lower.checks import over_lanes
 from gla.lang.lower.types import conform, rank_of
 from gla.lang.scope import Scope
 from gla.lang.values import Builtin, Function, Record, Struct, Value, kind_of, leaves, rebuild
@@ -306,6 +306,5 @@ def _mapped(
     finally:
         ctx.checks, ctx.guards = checks, guards
     for check in found:
-        ok = batch([check.ok], lanes, shape)[0]
-        ctx.check(replace(check, ok=all_(ok), text=lambda _, c=check: c.text([]), shown=()))
+        ctx.check(over_lanes(check, batch([check.ok], lanes, shape)[0]))
     return rebuild(result, iter(batch(list(leaves(result)), lanes, shape)))

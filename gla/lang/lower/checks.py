@@ -7,6 +7,8 @@ An assert inside a loop is latched: the loop carries whether it failed, in which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gla.errors import CheckError, DtypeError, Span
@@ -55,6 +57,15 @@ def add(ctx: Context, check: Check) -> None:
         raise ctx.error(CheckError, check.code, check.text([known(n) for n in check.shown]), (check.span, ""), help=check.help)
     if known(check.ok) is None or not known(check.ok):
         ctx.check(check)
+
+
+def over_lanes(check: Check, ok: Node) -> Check:
+    """The check of one element as that of all elements: `ok` for all, its numbers left out."""
+    return replace(check, ok=fold(all_(ok)), text=partial(_numberless, check.text), shown=())
+
+
+def _numberless(text: Callable[[Sequence[Any]], str], values: Sequence[Any]) -> str:
+    return text([])
 
 
 def _has_close(expr: s.Node) -> bool:
@@ -130,18 +141,15 @@ def check_bounds(ctx: Context, node: Node, key: Sequence[Any], expr: s.Index) ->
             extent = node.shape[axis]
             low, high = min_(part), max_(part)
             inside = apply("logical_and", apply("greater_equal", low, -extent), apply("less", high, extent))
-            text = f"an index is out of range for axis {axis} of {ctx.describe(node)}, whose extent is {extent}"
+            place = f"axis {axis} of {ctx.describe(node)}, whose extent is {extent}"
             ctx.check(
-                Check(
-                    inside,
-                    lambda v, t=text: f"{t}: {_shown(v, 0)} to {_shown(v, 1)}",
-                    (low, high),
-                    expr.span,
-                    "GLA0603",
-                    "clip it, or test it with where",
-                )
+                Check(inside, partial(_outside, place), (low, high), expr.span, "GLA0603", "clip it, or test it with where")
             )
         axis += 1
+
+
+def _outside(place: str, values: Sequence[Any]) -> str:
+    return f"an index is out of range for {place}: {_shown(values, 0)} to {_shown(values, 1)}"
 
 
 def check_nan(ctx: Context, name: str, nodes: Sequence[Node], span: Span) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from gla import dtypes
 from gla.errors import DtypeError, GlaError, TraceError
 from gla.ir.builder import apply, broadcast, cast, constant, default_float
-from gla.ir.functions import reduce as reductions
 from gla.ir.functions.create import iota
 from gla.ir.functions.elementwise import where
 from gla.ir.functions.index import getitem
@@ -23,6 +22,7 @@ from gla.ir.node import Node
 from gla.lang import syntax as s
 from gla.lang.context import Context, number
 from gla.lang.lower.batch import batch
+from gla.lang.lower.checks import over_lanes
 from gla.lang.lower.fold import known
 from gla.lang.lower.loops import COUNTER, range_of, variable_of
 from gla.lang.scope import Scope
@@ -131,10 +131,7 @@ def _widened(
     lane = {place: iota(count)}
     result = batch([value], lane, (count,))[0]
     for check in found:
-        from dataclasses import replace
-
-        ok = reductions.all(batch([check.ok], lane, (count,))[0])
-        ctx.check(replace(check, ok=ok, shown=(), text=lambda _, c=check: c.text([])))
+        ctx.check(over_lanes(check, batch([check.ok], lane, (count,))[0]))
     return cast(result, default_float.get()) if weak else result
 
 

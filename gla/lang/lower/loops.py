@@ -335,8 +335,8 @@ def limit_of(ctx: Context, scope: Scope, loop: s.While) -> int:
 
 def while_(ctx: Context, scope: Scope, loop: s.While) -> Value:
     limit = limit_of(ctx, scope, loop)
-    if ctx.effects is not None and ctx.effects.direct and has_effects(loop):
-        return ctx.effects.walk_while(ctx, scope, loop, limit)
+    if ctx.effects is not None and ctx.effects.direct and (has_effects(loop) or not ctx.engine.dry):
+        return ctx.effects.loop_while(ctx, scope, loop, limit)
     touched = touched_by(scope, loop.body)
     trip = build_trip(ctx, scope, loop, touched, None)
     carried = Carried(ctx, trip)

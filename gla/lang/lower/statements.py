@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gla import dtypes
 from gla.errors import DtypeError, TraceError
 from gla.ir.builder import cast, default_float
@@ -160,7 +162,7 @@ def effects(ctx: Context, statement: s.Stmt, word: str):  # type: ignore[no-unty
     )  # fmt: skip
 
 
-STATEMENTS = {
+STATEMENTS: dict[type, Callable[..., None]] = {
     s.Let: let,
     s.Var: let,
     s.Assign: assign,

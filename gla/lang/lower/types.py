@@ -127,7 +127,7 @@ def struct_of(ctx: Context, scope: Scope, type_: s.NamedType) -> Struct:
     """The struct that a type names."""
     first, *rest = type_.name.split(".")
     found = scope.find(first)
-    value = found.get() if found is not None else None
+    value: Value = found.get() if found is not None else None
     for part in rest:
         value = value.find(part) if hasattr(value, "find") else None
     if not isinstance(value, Struct):

@@ -13,7 +13,7 @@ from gla.lang.lower.fold import fold
 from gla.lang.scope import Scope
 from gla.lang.values import Value
 
-EXPRESSIONS: dict[type, Callable[[Context, Scope, s.Expr], Value]] = {  # type: ignore[dict-item]
+EXPRESSIONS: dict[type, Callable[..., Value]] = {
     s.Name: expressions.name,
     s.Number: expressions.literal,
     s.Boolean: expressions.boolean,
