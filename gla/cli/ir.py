@@ -50,7 +50,10 @@ def command(
     ctx: click.Context, program: str, stage: str, function: str | None, entry: str | None, device: str, form: str,
     sets: tuple[str, ...], **knobs: Any,
 ) -> int:  # fmt: skip
-    """Show a stage: the syntax tree, the IR, the plan, the kernels' text, or the device graph's nodes and dependencies."""
+    """Show a stage: the syntax tree, the IR, the plan, the kernels' text, or the launches with what each waits for.
+
+    A loop is shown whole; when it runs, it is cut into chunks of trips where something is printed or written.
+    """
     if stage == "ast":
         text = tree_text(program, function, form)
     else:
@@ -78,8 +81,8 @@ def tree_text(program: str, function: str | None, form: str) -> str:
 
 def graphs_of(unit: Any, values: dict[str, dict[str, Any]], entry: str | None, function: str | None) -> list[tuple[str, Any]]:
     """(name, ir.Graph) of a run block, or of one function."""
+    from gla.lang.graphs import entry_graphs, function_graph
     from gla.lang.session import Session
-    from gla.lang.single import function_graph
 
     with given():
         session = Session(unit, sizes=values["size"], params=values["param"], inputs=values["input"])
@@ -88,7 +91,7 @@ def graphs_of(unit: Any, values: dict[str, dict[str, Any]], entry: str | None, f
             raise no_function(function, list(unit.functions))
         return [(function, function_graph(unit, function, session.given))]
     name = check_entry(unit, entry)
-    found = session.graph(name)
+    found = entry_graphs(unit, name, session.given)
     return [(name if len(found) == 1 else f"{name}_{k}", graph) for k, graph in enumerate(found)]
 
 

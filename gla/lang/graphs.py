@@ -7,7 +7,7 @@ when it runs, the host cuts it into chunks of trips where something is printed o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,19 @@ from gla.ir.graph import Graph
 from gla.ir.node import Node, topological
 from gla.ir.types import Type
 from gla.lang import syntax as s
+from gla.lang.context import Context
 from gla.lang.engine import DeviceEngine, DryEngine
+from gla.lang.host import Host
 from gla.lang.lower.calls import Argument, call
 from gla.lang.lower.fold import fold
-from gla.lang.program import Program, check_block
+from gla.lang.lower.loops import touched_by
+from gla.lang.outputs import Outputs
+from gla.lang.program import Program
 from gla.lang.program import _example as example
+from gla.lang.report import Silent
 from gla.lang.scope import Scope
 from gla.lang.toplevel import Given, scope_of
-from gla.lang.values import Function, leaves
+from gla.lang.values import Function, Value, leaves
 
 
 class PlanEngine(DeviceEngine):
@@ -37,6 +42,7 @@ class PlanEngine(DeviceEngine):
     def __init__(self) -> None:
         super().__init__(None)
         self.graphs: list[Graph] = []
+        self.kept: list[Node] = []  # what the next look computes besides
 
     def array(self, values: np.ndarray, name: str = "") -> Node:
         return self.adopt(None, Type(dtypes.as_dtype(values.dtype), values.shape), name)
@@ -51,8 +57,23 @@ class PlanEngine(DeviceEngine):
 
     def fetch(self, nodes: Sequence[Node], also: Sequence[Node] = ()) -> list[Any]:
         nodes = [fold(n) for n in nodes]
-        self.settle([*nodes, *also])
+        self.settle([*nodes, *also, *self.kept])
         return [constant_value(n) if is_constant(n) else None for n in nodes]
+
+
+class PlanHost(Host):
+    """Keeps between launches what a device would keep: the variables of loops, and what later statements use."""
+
+    engine: PlanEngine
+
+    def look(self, nodes: Sequence[Node], scope: Scope | None = None) -> list[Any]:
+        self.engine.kept = self._alive(nodes, scope) if scope is not None else []
+        return super().look(nodes, scope)
+
+    def loop(self, ctx: Context, scope: Scope, loop: s.For, trips: range, variable: Callable[[Node], Value]) -> Value:
+        value = super().loop(ctx, scope, loop, trips, variable)
+        self._settle(touched_by(scope, loop.body), [value])
+        return value
 
 
 def entry_graphs(program: Program, entry: str | None, given: Given) -> list[Graph]:
@@ -61,7 +82,9 @@ def entry_graphs(program: Program, entry: str | None, given: Given) -> list[Grap
     ctx = program.context(engine)
     with ctx.lowering():
         scope = scope_of(ctx, program.tree, given)
-        check_block(ctx, Scope(scope), program.entry(entry).body)
+        ctx.effects = host = PlanHost(ctx, Silent(), Outputs(None, Silent()))
+        ctx.block(Scope(scope), program.entry(entry).body)
+        host.finish()
     return engine.graphs
 
 
