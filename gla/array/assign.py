@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gla.array import realise
+from gla.array import masks, realise
 from gla.array.calls import lift, operate
 from gla.array.scope import current, leak_error
 from gla.array.value import Array, Step, device_of, fetch, from_node, node_of
@@ -21,6 +21,7 @@ from gla.errors import AliasError, TraceError
 from gla.ir.functions import index, shape
 from gla.ir.functions.elementwise import where
 from gla.ir.functions.index import check_no_narrowing
+from gla.ir.functions.mask import masked_set
 from gla.ir.node import Node
 from gla.ir.spans import labels
 
@@ -168,6 +169,8 @@ def getitem(array: Array, key: Any) -> Array:
     """`x[key]`: a view for basic keys, else the elements picked."""
     if is_basic(key):
         return view(array, ("index", key))
+    if masks.is_mask(key) and current.get() is None:
+        return masks.select(array, key)
     key, arrays = _key(array, key)
     return operate(lambda node, *indices: index.getitem(node, _fill(key, indices)), (array, *arrays))
 
@@ -182,6 +185,11 @@ def setitem(array: Array, key: Any, value: Any) -> None:
     mask = _whole_mask(array, key)
     if mask is not None and _is_scalar(value):
         store(array, [mask, value], lambda node, m, new: where(m, check_no_narrowing(node, new, "assign"), node))
+        return
+    if masks.is_mask(key) and current.get() is None:
+        masks.check(array, key)
+        number = masks.count(key)
+        store(array, [value, key], lambda node, new, m: masked_set(node, m, new, number))
         return
     key, arrays = _key(array, key)
     store(array, [value, *arrays], lambda node, new, *indices: index.setitem(node, _fill(key, indices), new))

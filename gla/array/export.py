@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gla import dtypes
-from gla.array import methods
+from gla.array import methods, sorting
 from gla.array.annotations import KINDS
 from gla.array.create import copied
 from gla.array.namespace import FUNCTIONS
 
 methods.attach()
+sorting.attach()
 
 NAMES: dict[str, Any] = {
     **FUNCTIONS,
