@@ -9,9 +9,9 @@ Errors are GlaErrors that name the call (`GLA05xx`); out of memory is OutOfMemor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -112,8 +112,21 @@ class GraphNode:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+class Images(Protocol):
+    """Kept images: what `make` gives, made once for each text of each compiler."""
+
+    def get(self, compiler: str, name: str, source: str, make: Callable[[], bytes]) -> bytes: ...
+
+
 class Device(ABC):
-    """A device. All methods may be called from any thread."""
+    """A device. All methods may be called from any thread.
+
+    `reclaim` and `images` are set by the runtime. A call that runs out of memory (device memory, or a handle of the driver or
+    of a library) is made once more after `reclaim()`; what fails then is raised. `images` keeps code of the device's own.
+    """
+
+    reclaim: Callable[[], object] | None = None
+    images: Images | None = None
 
     name: str  # "host", "cuda:0"
     kind: str  # "host", "cuda"
@@ -133,6 +146,9 @@ class Device(ABC):
     @abstractmethod
     def memory_info(self) -> tuple[int, int]:
         """(free, total) bytes."""
+
+    def trim(self) -> None:
+        """Give back what the driver keeps for graphs that nobody runs."""
 
     # --- copies and fills, stream-ordered. `copy_in` has read its source when it returns (pageable host memory).
     @abstractmethod
@@ -159,6 +175,10 @@ class Device(ABC):
 
     @abstractmethod
     def synchronize(self, stream: Handle) -> None: ...
+    @abstractmethod
+    def captured_by(self, stream: Handle) -> str:
+        """Who records what is submitted to `stream` at present: "" nobody, "gla", or "other": a library in this process."""
+
     @abstractmethod
     def create_event(self, timing: bool = False) -> Handle: ...
     @abstractmethod

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gla.device.base import GraphNode, Handle, Parameters
-from gla.runtime.program import CopyNode, FillNode, KernelNode, MatmulNode, Piece, Repeat, Segment, While
+from gla.device.base import Device, GraphNode, Handle, Parameters
+from gla.runtime.program import CopyNode, FillNode, KernelNode, MatmulNode, Node, Piece, Repeat, Segment, While
 
 if TYPE_CHECKING:
     from gla.runtime.memory.gate import Gate
@@ -38,37 +38,55 @@ class Instance:
         "__weakref__", "by_word", "device", "gate", "graph", "handle", "lease", "nodes", "parameters", "piece", "use",
     )  # fmt: skip
 
-    def __init__(self, gate: Gate, piece: Piece, place: Place, use: LastUse) -> None:
+    def __init__(self, gate: Gate, piece: Piece, place: Place, use: LastUse, mode: str = "relaxed") -> None:
         self.device, self.gate, self.piece, self.use = gate.device, gate, piece, use
         self.lease: Lease | None = None
         self.handle: Handle = None
-        self.nodes: list[GraphNode] = []
-        self.parameters: list[Parameters | None] = []
-        self.by_word: dict[int, list[tuple[int, int]]] = {}
-        self.graph = self.device.create_graph()
-        for node in piece.nodes:
-            self._add(node, place)
+        self.graph = self.device.create_graph(mode)
+        self.nodes, self.parameters = build(self.device, self.graph, piece, place)
+        self.by_word = _by_word(piece)
         self.handle = self.device.instantiate(self.graph)
 
-    def _add(self, node: object, place: Place) -> None:
-        device, graph, addresses = self.device, self.graph, place.addresses
-        after = [self.nodes[k] for k in node.after]  # type: ignore[attr-defined]
-        parameters = None
-        if isinstance(node, KernelNode):
-            parameters = parameters_of(node, place)
-            for slot, word in node.scalars:
-                self.by_word.setdefault(word, []).append((len(self.nodes), slot))
-            made = device.add_kernel(graph, after, node.call.kernel.function, node.call.geometry, parameters)
-        elif isinstance(node, CopyNode):
-            made = device.add_copy(graph, after, addresses[node.target], addresses[node.source], node.nbytes)
-        elif isinstance(node, FillNode):
-            made = device.add_fill(graph, after, addresses[node.target], node.byte, node.nbytes)
+    def update(self, old: Place, piece: Piece, place: Place) -> int:
+        """Let later launches run `piece` at `place`, whose nodes are of the same kinds and have the same edges; only those that
+        differ are set. Returns how many. When it fails, what later launches run is not known."""
+        kernels: dict[int, Parameters] = {}
+        copies: list[int] = []
+        others = 0
+        for k, (now, new) in enumerate(zip(self.piece.nodes, piece.nodes)):
+            if isinstance(new, KernelNode):
+                parameters = parameters_of(new, place)
+                if not self._is_set(k, new, parameters):
+                    kernels[k] = parameters
+            elif _values(now, old) != _values(new, place):
+                copies.append(k)
+                others += not isinstance(new, CopyNode)
+        if others:
+            self._update_whole(piece, place)
         else:
-            assert isinstance(node, MatmulNode)
-            a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
-            made = device.add_matmul(graph, after, node.call, a, b, c, addresses[node.workspace])
-        self.nodes.append(made)
-        self.parameters.append(parameters)
+            for k, parameters in kernels.items():
+                call = piece.nodes[k].call  # type: ignore[union-attr]
+                self.device.set_kernel(self.handle, self.nodes[k], call.kernel.function, call.geometry, parameters)
+            for k in copies:
+                self.device.set_copy(self.handle, self.nodes[k], *_values(piece.nodes[k], place))
+        for k, parameters in kernels.items():
+            self.parameters[k] = parameters
+        self.piece, self.by_word = piece, _by_word(piece)
+        return len(kernels) + len(copies)
+
+    def _is_set(self, k: int, node: KernelNode, parameters: Parameters) -> bool:
+        now, mine = self.piece.nodes[k].call, self.parameters[k]  # type: ignore[union-attr]
+        same = now.kernel is node.call.kernel and now.geometry == node.call.geometry
+        return same and np.array_equal(mine.slots, parameters.slots)  # type: ignore[union-attr]
+
+    def _update_whole(self, piece: Piece, place: Place) -> None:
+        """By a second graph: the only way to change a library call."""
+        graph = self.device.create_graph()
+        try:
+            build(self.device, graph, piece, place)
+            self.device.update(self.handle, graph)
+        finally:
+            self.device.destroy_graph(graph)
 
     def retarget(self, addresses: Sequence[int], changed: Iterable[int]) -> int:
         """Set the nodes that name one of the buffers `changed` (none of them a matmul). Returns how many."""
@@ -107,12 +125,12 @@ class Instance:
         if getattr(self, "graph", None) is not None:
             self.gate.retired.append(_Ended(self))
 
-    def end(self) -> None:
-        """Let go of it through the gate, after its last launch."""
+    def end(self, own: bool = False) -> None:
+        """Let go of it through the gate, after its last launch; `own`: also while a capture is open, to make room."""
         if self.graph is not None:
             ended = _Ended(self)
             self.graph = self.handle = self.lease = None
-            self.gate.retired.append(ended)
+            self.gate.queue(own).append(ended)
 
 
 class _Ended:
@@ -136,6 +154,50 @@ class _Ended:
         self.device.destroy_graph(self.graph)
         if self.lease is not None:
             self.lease.release()
+
+
+def build(
+    device: Device, graph: Handle, piece: Piece, place: Place
+) -> tuple[list[GraphNode], list[Parameters | None]]:
+    """Add the nodes of `piece` to a device graph. Returns them, and the parameters of those that are kernels."""
+    nodes: list[GraphNode] = []
+    parameters: list[Parameters | None] = []
+    for node in piece.nodes:
+        after = [nodes[k] for k in node.after]
+        made = None
+        if isinstance(node, KernelNode):
+            made = parameters_of(node, place)
+            nodes.append(device.add_kernel(graph, after, node.call.kernel.function, node.call.geometry, made))
+        elif isinstance(node, CopyNode):
+            nodes.append(device.add_copy(graph, after, *_values(node, place)))
+        elif isinstance(node, FillNode):
+            nodes.append(device.add_fill(graph, after, *_values(node, place)))
+        else:
+            nodes.append(device.add_matmul(graph, after, *_values(node, place)))
+        parameters.append(made)
+    return nodes, parameters
+
+
+def _values(node: Node, place: Place) -> tuple[Any, ...]:
+    """What a copy, fill or library call is made with, addresses resolved."""
+    addresses = place.addresses
+    if isinstance(node, CopyNode):
+        return addresses[node.target], addresses[node.source], node.nbytes
+    if isinstance(node, FillNode):
+        return addresses[node.target], node.byte, node.nbytes
+    assert isinstance(node, MatmulNode)
+    a, b, c = addresses[node.a] + node.a_offset, addresses[node.b] + node.b_offset, addresses[node.c]
+    return node.call, a, b, c, addresses[node.workspace]
+
+
+def _by_word(piece: Piece) -> dict[int, list[tuple[int, int]]]:
+    """Per word of the scalars the (node, slot) pairs that take it."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for k, node in enumerate(piece.nodes):
+        if isinstance(node, KernelNode):
+            for slot, word in node.scalars:
+                found.setdefault(word, []).append((k, slot))
+    return found
 
 
 def parameters_of(node: KernelNode, place: Place) -> Parameters:
@@ -214,9 +276,10 @@ class Binding:
         # The last test was false, or there were as many trips as allowed: either way `condition` holds what it gave.
         return launched + (self._run(segment.after_odd, stream) if odd else 0)
 
-    def end(self) -> None:
+    def end(self, own: bool = False) -> None:
+        """Let go of all its graphs; see Instance.end."""
         for instance in self.instances.values():
-            instance.end()
+            instance.end(own)
 
 
 def _pieces(segments: Iterable[Segment]) -> Iterable[Piece]:

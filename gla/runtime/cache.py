@@ -1,8 +1,9 @@
 """Compiled kernels on disk, for later processes. A miss is always possible and never an error.
 
-A file is named by the digest of everything that its contents depend on, and holds a digest of its contents, checked when it
-is read. It is written beside its place, synced and renamed, so that any number of processes may use one folder. The folder
-is kept under `LIMIT` bytes: the files that were not read for the longest time go first.
+A file is named by the digest of everything that its contents depend on: source, compiler with version and flags, and gla's own
+code generator. It says that name inside, with a digest of its contents; both are checked when it is read. It is written beside
+its place, synced and renamed, so that any number of processes may use one folder; no lock is ever held, no file is mapped.
+Each format has a folder of its own. The folder is kept under `LIMIT` bytes: what was not read for the longest time goes first.
 """
 
 from __future__ import annotations
@@ -12,22 +13,41 @@ import itertools
 import logging
 import os
 import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from gla.config import environment
 
 log = logging.getLogger("gla.cache")
 
-CODEGEN = 1  # changes when images of equal source would differ
+FORMAT = 2  # of the files
 LIMIT = 256 << 20
-_MAGIC = b"gla image 1\n"
+STALE = 3600  # seconds after which a temporary file was left by a process that is gone
+_MAGIC = b"gla image 2\n"
+_HEAD = len(_MAGIC) + 64  # magic, digest that names the file, digest of the image
 _serial = itertools.count()
+
+
+@cache
+def generator() -> str:
+    """What stands for gla's own part in an image: sizes and times of the code generator's files."""
+    root, parts = Path(__file__).resolve().parent.parent, []
+    with suppress(OSError):
+        for folder in ("codegen", "ir/ops"):
+            for entry in sorted(os.scandir(root / folder), key=lambda e: e.name):
+                if entry.name.endswith(".py"):
+                    status = entry.stat()
+                    parts.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(parts)
 
 
 def image_key(compiler: str, name: str, source: str) -> str:
     """The name under which an image is kept."""
     digest = hashlib.sha256()
-    for part in (str(CODEGEN), compiler, name, source):
+    for part in (generator(), compiler, name, source):
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
@@ -57,41 +77,57 @@ class ImageCache:
     def folder(self) -> Path:
         return self._given if self._given is not None else default_folder()
 
+    @property
+    def _images(self) -> Path:
+        return self.folder / f"kernels-{FORMAT}"
+
     def _path(self, key: str) -> Path:
-        return self.folder / "kernels" / key[:2] / key
+        return self._images / key[:2] / key
+
+    def get(self, compiler: str, name: str, source: str, make: Callable[[], bytes]) -> bytes:
+        """The image of a source text, read or made."""
+        key = image_key(compiler, name, source)
+        image = self.read(key)
+        if image is None:
+            image = make()
+            self.write(key, image)
+        return image
 
     def read(self, key: str) -> bytes | None:
-        """The image, or None when there is none or it is damaged."""
-        path = self._path(key)
+        """The image, or None when there is none, it is damaged, or it cannot be read."""
         try:
+            path = self._path(key)
             data = path.read_bytes()
-            image = data[len(_MAGIC) + 32 :]
-            if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : len(_MAGIC) + 32] != hashlib.sha256(image).digest():
-                path.unlink(missing_ok=True)
-                return None
-            os.utime(path)
         except FileNotFoundError:
             return None
         except OSError as error:
             self._warn(error)
             return None
+        image = data[_HEAD:]
+        if data[:_HEAD] != _head(key, image):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            return None
+        with suppress(OSError):  # a folder that can be read and not written
+            os.utime(path)
         self.hits += 1
         return image
 
     def write(self, key: str, image: bytes) -> None:
         """Keep the image, if the folder can be written."""
-        path = self._path(key)
-        temporary = path.with_name(f".{key[:16]}.{os.getpid()}.{next(_serial)}")
         try:
+            path = self._path(key)
+            temporary = path.with_name(f".{key[:16]}.{os.getpid()}.{next(_serial)}")
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with open(temporary, "xb") as file:
-                    file.write(_MAGIC + hashlib.sha256(image).digest() + image)
+                    file.write(_head(key, image) + image)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(temporary, path)
             except BaseException:
-                temporary.unlink(missing_ok=True)
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
                 raise
             self._bound(len(image))
         except OSError as error:
@@ -105,20 +141,27 @@ class ImageCache:
                 return
             self._written = 1
         files = []
-        for path in (self.folder / "kernels").glob("*/*"):
-            try:
+        oldest_temporary = time.time() - STALE
+        for path in self._images.glob("*/*"):
+            with suppress(OSError):  # gone meanwhile, or out of reach
                 status = path.stat()
-            except FileNotFoundError:
-                continue
-            files.append((status.st_mtime, status.st_size, path))
+                if path.name.startswith(".") and status.st_mtime < oldest_temporary:
+                    path.unlink(missing_ok=True)
+                else:
+                    files.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in files)
         for _, size, path in sorted(files):
             if total <= self.limit:
                 break
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
             total -= size
 
     def _warn(self, error: OSError) -> None:
         if not self._warned:
             self._warned = True
             log.warning("kernels are not kept in %s: %s", self.folder, error)
+
+
+def _head(key: str, image: bytes) -> bytes:
+    return _MAGIC + bytes.fromhex(key) + hashlib.sha256(image).digest()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gla.runtime.machine import Machine
 
 BINDINGS = 4
+GRAPH_BYTES = 64 << 10  # about what a driver keeps for an instantiated graph
 
 
 @dataclass(slots=True)
@@ -45,8 +46,8 @@ class Executable:
     """Runs `program` on `machine`. Safe to use from several threads and streams: runs of one executable follow each other."""
 
     __slots__ = (
-        "__weakref__", "_arena", "_bindings", "_buffers_at", "_lease", "_library", "_lock", "_outputs", "_pack", "_scalars",
-        "_staged_at", "_staging", "_staging_lease", "_use", "_written", "layout", "machine", "program", "segments", "stats",
+        "__weakref__", "_arena", "_bindings", "_buffers_at", "_library", "_lock", "_outputs", "_pack", "_scalars",
+        "_staged_at", "_staging", "_use", "_written", "layout", "machine", "program", "segments", "stats",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, program: Program) -> None:
@@ -59,10 +60,8 @@ class Executable:
         self._buffers_at = [[b for b, place in enumerate(places) if place == k] for k in range(max(places, default=-1) + 1)]
         self._bindings: OrderedDict[tuple[int, ...], Binding] = OrderedDict()
         self._arena: Storage | None = None
-        self._lease: Lease | None = None
         self._staging: dict[int, Storage] = {}
         self._staged_at: list[int] = []
-        self._staging_lease: Lease | None = None
         machine.launched.add(self)
         self._outputs, self._written = self.layout.outputs, self.layout.written
         self._use = LastUse()
@@ -77,6 +76,17 @@ class Executable:
     def arena_bytes(self) -> int:
         """Bytes of temporaries and library workspace that it leases."""
         return self.layout.arena_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that it holds at present: arena, staging buffers, and about what the driver's graphs take."""
+        arena = self._arena
+        owned = 0 if arena is None else arena.nbytes + sum(s.nbytes for s in list(self._staging.values()))
+        return owned + len(self._bindings) * GRAPH_BYTES
+
+    @property
+    def runs(self) -> int:
+        return self.stats.runs
 
     def run(self, inputs: Sequence[Storage], scalars: Sequence[Any] = (), stream: Stream | None = None) -> list[Storage]:
         """Run once; returns fresh outputs, in the order of the graph's results, which no later call overwrites.
@@ -118,12 +128,14 @@ class Executable:
                     self._bindings.move_to_end(key)
             else:
                 binding = self._bind(key, binding, packed, stream)
-            if binding.single is not None:
-                machine.device.launch_graph(binding.single, stream.handle)
-                stats.launches += 1
-            else:
-                stats.launches += binding.launch(stream)
-            use.mark = stream.submitted = next(stream.ticks)
+            try:
+                if binding.single is not None:
+                    machine.device.launch_graph(binding.single, stream.handle)
+                    stats.launches += 1
+                else:
+                    stats.launches += binding.launch(stream)
+            finally:  # when a later launch of several fails, the earlier ones do run
+                use.mark = stream.submitted = next(stream.ticks)
         return outputs
 
     # --- off the replay path
@@ -157,8 +169,13 @@ class Executable:
         return binding
 
     def _instantiate(self, segments: tuple[Segment, ...], key: tuple[int, ...], packed: bytes) -> Binding:
-        binding = Binding(self.machine.gate, segments, self._place(key, packed), packed, self._use)
+        gate = self.machine.gate
+        binding = Binding(gate, segments, self._place(key, packed), packed, self._use)
+        blocks = [storage.block for storage in (self._arena, *self._staging.values()) if storage is not None]
+        for instance in binding.instances.values():
+            instance.lease = Lease(gate, blocks, self._use)  # ends when the driver has destroyed it
         self.stats.instantiations += len(binding.instances)
+        self.machine.budget.enter(self)
         return binding
 
     def _retarget(self, key: tuple[int, ...], packed: bytes, stream: Stream) -> Binding:
@@ -194,14 +211,8 @@ class Executable:
             sizes[buffer] = self.layout.nbytes[k]
             names[k >= inputs][buffer] = first + k
             if k not in self._staging:
-                self._staging[k] = self.machine.pool.allocate(sizes[buffer], stream)
+                self._staging[k] = self._own(sizes[buffer], stream)
         self._staged_at = [self._staging[k].address if k in self._staging else 0 for k in range(count)]
-        old, self._staging_lease = (
-            self._staging_lease,
-            Lease(self.machine.gate, [s.block for s in self._staging.values()], self._use),
-        )
-        if old is not None:
-            old.release()
         return routed(piece, sizes, *names)
 
     def _place(self, key: tuple[int, ...], packed: bytes) -> Place:
@@ -210,8 +221,14 @@ class Executable:
         return Place(self.layout.addresses(arena, key) + self._staged_at, words_of(packed))
 
     def _take_arena(self, stream: Stream) -> None:
-        self._arena = self.machine.pool.allocate(self.layout.arena_bytes, stream)
-        self._lease = Lease(self.machine.gate, [self._arena.block], self._use)
+        self._arena = self._own(self.layout.arena_bytes, stream)
+
+    def _own(self, nbytes: int, stream: Stream) -> Storage:
+        """Memory that no capture can need: it may be given up while one is open."""
+        storage = self.machine.pool.allocate(nbytes, stream)
+        if nbytes:
+            storage.block.details().own = True
+        return storage
 
     def drop(self) -> bool:
         """Let go of bindings and arena; the next run makes them anew. False when it is in use at this moment."""
@@ -219,12 +236,9 @@ class Executable:
             return False
         try:
             for binding in self._bindings.values():
-                binding.end()
+                binding.end(own=True)
             self._bindings.clear()
-            for lease in (self._lease, self._staging_lease):
-                if lease is not None:
-                    lease.release()
-            self._lease = self._staging_lease = self._arena = None
+            self._arena = None
             self._staging, self._staged_at = {}, []
             return True
         finally:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gla.device.base import Device, Handle
+from gla.runtime.budget import Budget
 from gla.runtime.cache import ImageCache
+from gla.runtime.capture import is_capturing, refuse_look
 from gla.runtime.kernels import Kernels
-from gla.runtime.memory.block import Storage, acquire
+from gla.runtime.memory.block import Storage, acquire, settle
 from gla.runtime.memory.gate import Gate
 from gla.runtime.memory.pool import Pool
 from gla.runtime.stream import Stream, current_or
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from gla.runtime.executable import Executable
 
 EXECUTABLES = 4096  # kept per device
+LEAST_MEMORY = 4 << 30  # bytes taken for the device's when it does not say
 
 
 class Machine:
@@ -32,10 +35,16 @@ class Machine:
         self.device = device
         self.name, self.kind, self.properties = device.name, device.kind, device.properties
         self.gate = Gate(device)
-        self.pool = Pool(device, self.gate, self._reclaim)
-        self.stream = Stream(device, self.gate)
-        self.kernels = Kernels(device, self.gate, images or ImageCache())
+        self.pool = Pool(device, self.gate)
         self.executables = Executables()
+        self.budget = Budget((device.properties.total_memory or LEAST_MEMORY) // 4)
+        self._reclaiming = threading.Lock()
+        reclaim = weakref.WeakMethod(self._reclaim)
+        device.reclaim = lambda: (reclaim() or int)()
+        images = images or ImageCache()
+        device.images = images
+        self.stream = Stream(device, self.gate)
+        self.kernels = Kernels(device, self.gate, images)
         self.launched: weakref.WeakSet[Any] = weakref.WeakSet()  # whatever has a launch lock
 
     def new_stream(self, handle: Handle = None) -> Stream:
@@ -61,7 +70,12 @@ class Machine:
         return storage
 
     def download(self, storage: Storage, dtype: Any, shape: tuple[int, ...], stream: Stream | None = None) -> np.ndarray:
-        """The contents as a new NumPy array, after everything that writes them. `dtype`: a NumPy dtype."""
+        """The contents as a new NumPy array, after everything that writes them. `dtype`: a NumPy dtype.
+
+        Raises CaptureError inside a capture: nothing that was recorded has run.
+        """
+        if is_capturing():
+            refuse_look("copying an array to the host")
         out = np.empty(shape, dtype)
         if out.nbytes:
             stream = stream or self.current_stream()
@@ -79,27 +93,46 @@ class Machine:
             self.device.copy_in(storage.address, array.ctypes.data, array.nbytes, stream.handle)
             stream.submitted = next(stream.ticks)
 
+    def settle(self, storage: Storage, write: bool = False) -> None:
+        """Wait until the host may read (`write`: change) pinned memory in place: until what was submitted so far, and writes it
+        (`write`: uses it), is done. CaptureError inside a capture."""
+        if is_capturing():
+            refuse_look("waiting for pinned memory")
+        settle(storage.block, write)
+
     def memory(self) -> dict[str, int]:
-        """Bytes: in_use + cached = held (from the driver); leased by executables and graphs, of those in use; executables kept."""
+        """Bytes. `in_use` + `cached` = `held` from the driver; `leased`: of those in use, by graphs and executables; `arenas`: what
+        kept executables hold, at most `budget`; `pinned`: host memory, apart from the rest. `executables`: how many are kept."""
         self.gate.drain()
         pool = self.pool
         return {
-            "in_use": pool.in_use, "cached": pool.cached, "held": pool.held,
-            "leased": self.gate.leased, "executables": len(self.executables),
+            "in_use": pool.in_use, "cached": pool.cached, "held": pool.held, "leased": self.gate.leased,
+            "arenas": self.budget.total(), "budget": self.budget.limit, "pinned": pool.pinned, "executables": len(self.executables),
         }  # fmt: skip
 
     def reclaim(self) -> int:
         """Collect garbage and give back to the driver what nobody uses: retired blocks, arenas and bindings of executables that
         are not running (they are made again when needed), cached blocks. Returns bytes. Inside a capture only garbage is collected."""
-        gc.collect()
-        return 0 if self.gate.captures else self._reclaim()
+        if is_capturing():
+            gc.collect()
+            return 0
+        return self._reclaim()
 
     def _reclaim(self) -> int:
-        self.gate.drain_all()
-        for executable in self.executables.values():
-            executable.drop()
-        self.gate.drain_all()
-        return self.pool.trim()
+        """Also what the device calls when memory runs out, on whatever thread. Never waits for a capture: of what was retired
+        since one was opened nothing is let go. A reclaim inside a reclaim, or beside another, does nothing."""
+        if not self._reclaiming.acquire(blocking=False):
+            return 0
+        try:
+            gc.collect()
+            self.gate.drain_all()
+            self.budget.drop_all()
+            self.gate.drain_all()
+            given = self.pool.trim()
+            self.device.trim()
+            return given
+        finally:
+            self._reclaiming.release()
 
     def stats(self) -> dict[str, int]:
         """What was done so far: plans made and found again, kernels compiled and loaded, and the sums over kept executables."""
@@ -112,7 +145,7 @@ class Machine:
 
     def synchronize(self) -> None:
         """Wait for every stream of gla's on this device."""
-        for stream in list(self.gate.streams):
+        for stream in self.gate.streams:
             stream.synchronize()
 
     def __repr__(self) -> str:

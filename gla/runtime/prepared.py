@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class PreparedCall:
     """`executable` on these inputs, whose memory it leases. `outputs`: storages that every call overwrites."""
 
-    __slots__ = ("__weakref__", "_binding", "_lease", "_lock", "_use", "executable", "launches", "machine", "outputs")
+    __slots__ = ("__weakref__", "_binding", "_lock", "_use", "executable", "launches", "machine", "outputs")
 
     def __init__(self, executable: Executable, inputs: Sequence[Storage], scalars: Sequence[Any] = ()) -> None:
         self.executable, self.machine = executable, executable.machine
@@ -35,9 +35,8 @@ class PreparedCall:
         packed = executable.layout.pack(scalars)
         made = settle(machine, executable.program, inputs, scalars)
         self._binding = Binding(machine.gate, executable.segments, Place(made.addresses, made.words), packed, self._use)
-        self._lease = Lease(machine.gate, [block for block in made.owners if block is not None], self._use)
         for instance in self._binding.instances.values():
-            instance.lease = self._lease
+            instance.lease = Lease(machine.gate, [block for block in made.owners if block is not None], self._use)
         self.outputs = made.outputs
         for storage in self.outputs:
             storage.block.details().unready = self._use

@@ -4,6 +4,8 @@ A stream counts its submissions (`submitted`). A consumer on another stream call
 producer's stream then and there and waits for it; nothing is recorded while all work stays on one stream, so a launch
 costs one counter. Whoever submits work to a stream sets `submitted = next(ticks)` *after* the driver's call: a mark that a
 consumer has seen is then never newer than the event that it waits for.
+
+Which stream is current is a matter of the task (a context variable); so is the capture that a task is in.
 """
 
 from __future__ import annotations
@@ -13,34 +15,38 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gla.device.base import Device, Handle
-from gla.errors import DeviceError
+from gla.errors import CaptureError, DeviceError
 
 if TYPE_CHECKING:
     from gla.runtime.memory.gate import Gate
 
 _numbers = itertools.count()
-_current: ContextVar[Stream | None] = ContextVar("gla_stream", default=None)
+_entered: ContextVar[tuple[Stream, ...]] = ContextVar("gla_stream", default=())
+
+
+class Capturing(Protocol):
+    """An open capture, as streams see it."""
+
+    def within(self, other: Any) -> bool:
+        """Whether it is `other` or lies inside it."""
+
+
+recording: ContextVar[Capturing | None] = ContextVar("gla_capture", default=None)
+"""The innermost capture of this task."""
 
 
 class Stream:
-    """A non-blocking stream of `device`. `owned`: gla made it, and destroys it when the object goes."""
+    """A non-blocking stream of `device`. `owned`: gla made it, and destroys it when the object goes.
+
+    `with stream:` makes it current for this task. `capturing`: the capture that records on it.
+    """
 
     __slots__ = (
-        "__weakref__",
-        "_event",
-        "_gate",
-        "_lock",
-        "_seen",
-        "device",
-        "handle",
-        "number",
-        "owned",
-        "submitted",
-        "ticks",
-    )
+        "__weakref__", "_event", "_gate", "_lock", "_seen", "capturing", "device", "handle", "number", "owned", "submitted", "ticks",
+    )  # fmt: skip
 
     def __init__(self, device: Device, gate: Gate, handle: Handle = None, *, owned: bool = True) -> None:
         self.device, self._gate, self.owned = device, gate, owned
@@ -48,11 +54,13 @@ class Stream:
         self.number = next(_numbers)
         self.ticks = itertools.count(1)
         self.submitted = 0
+        self.capturing: Capturing | None = None
         self._seen: dict[int, int] = {}
         self._event: Handle = None
         self._lock = threading.Lock()
-        gate.streams.add(self)
+        gate.enter(self)
 
+    # --- order
     def after(self, other: Stream, mark: int | None = None) -> None:
         """Work submitted to this stream from now on runs after what `other` was given up to `mark` (so far, if None).
 
@@ -87,6 +95,40 @@ class Stream:
         """Wait until everything submitted so far is done."""
         self.device.synchronize(self.handle)
 
+    def query(self) -> bool:
+        """Whether everything submitted so far is done."""
+        event = self.device.create_event()
+        try:
+            self.device.record(event, self.handle)
+            return self.device.query(event)
+        finally:
+            self.device.destroy_event(event)
+
+    # --- captures
+    def check(self) -> None:
+        """CaptureError when another capture than this task's own records on this stream."""
+        holder, mine = self.capturing, recording.get()
+        if holder is not None and (mine is None or not mine.within(holder)):
+            raise CaptureError(
+                "GLA0914",
+                f"{self!r} is recorded by another capture",
+                help="use a stream of your own: with gla.Stream(): ...",
+            )
+
+    # --- the current stream
+    def __enter__(self) -> Stream:
+        self.check()
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The entry is taken out wherever it stands: a generator may leave its block after the caller has entered another.
+        entered = _entered.get()
+        for k in range(len(entered) - 1, -1, -1):
+            if entered[k] is self:
+                _entered.set((*entered[:k], *entered[k + 1 :]))
+                return
+
     def __del__(self) -> None:
         gate = getattr(self, "_gate", None)
         if gate is not None:
@@ -113,24 +155,29 @@ class _Ended:
 
 def chosen_stream() -> Stream | None:
     """The stream that this task made current, or None: the device's own."""
-    return _current.get()
+    entered = _entered.get()
+    if not entered:
+        return None
+    stream = entered[-1]
+    if stream.capturing is not None:
+        stream.check()
+    return stream
 
 
 @contextmanager
 def using(stream: Stream) -> Iterator[Stream]:
     """Make `stream` current for this task inside the block."""
-    token = _current.set(stream)
-    try:
+    with stream:
         yield stream
-    finally:
-        _current.reset(token)
 
 
 def current_or(default: Stream, given: Any = None) -> Stream:
     """`given`, or the task's current stream when it is on the device of `default`, or `default`."""
-    stream = given if given is not None else _current.get()
+    stream = given if given is not None else chosen_stream()
     if stream is None or (given is None and stream.device is not default.device):
         return default
     if stream.device is not default.device:
         raise DeviceError("GLA0510", f"{stream!r} is not a stream of {default.device.name}")
+    if stream.capturing is not None:
+        stream.check()
     return stream

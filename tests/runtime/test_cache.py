@@ -52,7 +52,7 @@ def test_the_folder_is_bounded_and_the_longest_unread_go_first(tmp_path: Path) -
     for k in range(40):
         key = f"{k:02}" + "0" * 62
         cache.write(key, bytes(1000))
-        os.utime(tmp_path / "kernels" / key[:2] / key, (k, k))
+        os.utime(tmp_path / "kernels-2" / key[:2] / key, (k, k))
     cache.write("ff" * 32, bytes(1000))
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert sum(p.stat().st_size for p in files) <= 16000 + 2000

@@ -294,4 +294,5 @@ def test_an_arena_returns_in_the_order_of_the_last_run(machine: Machine) -> None
     exe.run([given], stream=other)
     block = exe._arena.block  # type: ignore[union-attr]
     exe.drop()
+    machine.gate.drain_all()
     assert other in block.streams()

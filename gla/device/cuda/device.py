@@ -7,7 +7,7 @@ each time for everything else, since other libraries change it. Opened by the ru
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gla.device.base import Device, Geometry, GraphNode, Handle, Matmul, Parameters, Properties
 from gla.device.cuda import nvrtc
@@ -47,7 +47,18 @@ class CudaDevice(Device):
     def __repr__(self) -> str:
         return f"<{self.name} {self.properties.name}>"
 
+    @property
+    def reclaim(self) -> Callable[[], object] | None:  # type: ignore[override]
+        return self.driver.reclaim
+
+    @reclaim.setter
+    def reclaim(self, reclaim: Callable[[], object] | None) -> None:
+        self.driver.reclaim = reclaim
+
     # --- memory
+    def trim(self) -> None:
+        self.driver.unsafe("cuDeviceGraphMemTrim", self.driver.device)
+
     def allocate(self, nbytes: int) -> int:
         return self._memory.allocate(nbytes)
 
@@ -91,6 +102,13 @@ class CudaDevice(Device):
 
     def synchronize(self, stream: Handle) -> None:
         self.driver.unsafe("cuStreamSynchronize", stream)
+
+    def captured_by(self, stream: Handle) -> str:
+        if stream == self._graphs.stream:
+            return "gla" if self._graphs.capturing else ""
+        with self.driver.relaxed():
+            status = self.driver.call("capture_info", stream)[0]
+        return "" if status == self.driver.table.types.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE else "other"
 
     def create_event(self, timing: bool = False) -> Handle:
         flags = self.driver.table.types.CUevent_flags
@@ -160,7 +178,7 @@ class CudaDevice(Device):
         """The library's handle. Whoever calls holds the library's lock."""
         if self._library is None:
             with self.driver.relaxed():
-                self._library = Cublas()
+                self._library = self.driver.retried(Cublas)
         return self._library
 
     def matmul(self, call: Matmul, a: int, b: int, c: int, workspace: int, stream: Handle) -> None:
@@ -172,7 +190,7 @@ class CudaDevice(Device):
         with self._library_lock, self.driver.relaxed():
             library = self._open_library()
             library.use(int(stream), workspace, self.properties.library_workspace)
-            library.matmul(call, a, b, c)
+            self.driver.retried(lambda: library.matmul(call, a, b, c))
 
     # --- graphs
     def create_graph(self, mode: str = "relaxed") -> CudaGraph:

@@ -7,13 +7,15 @@ synchronised or destroyed here. Refuses drivers older than 12.4.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from gla.device.cuda import bindings, locate
 from gla.device.cuda.errors import driver_error
-from gla.errors import DeviceError
+from gla.errors import DeviceError, OutOfMemoryError
+
+T = TypeVar("T")
 
 
 class Thread(threading.local):
@@ -29,14 +31,16 @@ thread = Thread()
 class Driver:
     """Checked calls by name, for all that is not hot: `call("cuStreamCreate", flags)` gives what stands behind the status.
 
-    `table` holds the functions (see bindings.py); `device` and `context` are the driver's handles.
+    `table` holds the functions (see bindings.py); `device` and `context` are the driver's handles. `reclaim` (Device.reclaim)
+    is called when the driver is out of memory, whatever was asked of it; then the call is made once more.
     """
 
-    __slots__ = ("context", "device", "index", "table", "version")
+    __slots__ = ("context", "device", "index", "reclaim", "table", "version")
 
     def __init__(self, table: Any, index: int) -> None:
         self.table, self.index = table, index
         self.context: Any = None
+        self.reclaim: Callable[[], object] | None = None
         self.call("cuInit", 0)
         self.version: int = self.call("cuDriverGetVersion")
         if self.version < locate.OLDEST_DRIVER:
@@ -76,6 +80,10 @@ class Driver:
             self.enter()
             self._checked(name, args, detail)
             return
+        if status == results.CUDA_ERROR_OUT_OF_MEMORY and self.reclaim is not None:
+            self.reclaim()
+            self._checked(name, args, detail, again=True)
+            return
         raise driver_error(status, name, self.table, detail)
 
     def _is_current(self) -> bool:
@@ -108,7 +116,17 @@ class Driver:
             raise driver_error(status, "cuEventQuery", self.table)
         return not status
 
-    def _checked(self, name: str, args: tuple[Any, ...], detail: str = "") -> Any:
+    def retried(self, make: Callable[[], T]) -> T:
+        """For libraries that allocate: `make()`, and once more after `reclaim` when memory runs out."""
+        try:
+            return make()
+        except OutOfMemoryError:
+            if self.reclaim is None:
+                raise
+        self.reclaim()
+        return make()
+
+    def _checked(self, name: str, args: tuple[Any, ...], detail: str = "", again: bool = False) -> Any:
         try:
             result = getattr(self.table, name)(*args)
         except RuntimeError as error:  # the bindings found no such function in the driver
@@ -116,6 +134,9 @@ class Driver:
                 "GLA0551", f"the NVIDIA driver does not have {name}: {error}", help="install a newer NVIDIA driver"
             ) from error
         if result[0]:
+            if result[0] == self.table.types.CUresult.CUDA_ERROR_OUT_OF_MEMORY and self.reclaim is not None and not again:
+                self.reclaim()
+                return self._checked(name, args, detail, again=True)
             raise driver_error(result[0], name, self.table, detail)
         return None if len(result) == 1 else result[1] if len(result) == 2 else result[1:]
 

@@ -75,7 +75,8 @@ class Graphs:
     def __init__(self, driver: Driver, library: Callable[[], Cublas], lock: threading.Lock, workspace: int) -> None:
         self.driver, self._library, self._lock, self._workspace = driver, library, lock, workspace
         self._holding = threading.Lock()
-        self._stream: Any = None
+        self.stream: Any = None  # private: library calls are captured on it
+        self.capturing = False
         self._warm: set[tuple[object, ...]] = set()
         self._types = driver.table.types
 
@@ -161,16 +162,15 @@ class Graphs:
             return self.add_fill(graph, after, c, 0, call.batch * call.m * call.n * call.dtype.itemsize)
         with self._lock, self.driver.relaxed():
             library = self._library()
-            if self._stream is None:
-                self._stream = self.driver.call("cuStreamCreate", NON_BLOCKING)
-            library.use(int(self._stream), workspace, self._workspace)
+            if self.stream is None:
+                self.stream = self.driver.call("cuStreamCreate", NON_BLOCKING)
+            library.use(int(self.stream), workspace, self._workspace)
             key = (call.dtype, call.transpose_a, call.transpose_b, call.tf32, call.batch > 1)
             if key not in self._warm:
                 self._warm_up(library, call, a, b, c)
                 self._warm.add(key)
-            nodes, last = self._captured(
-                graph, dependencies(graph, after), lambda: library.matmul(call, a, b, c), describe(call)
-            )
+            before = dependencies(graph, after)
+            nodes, last = self._captured(graph, before, lambda: library.matmul(call, a, b, c), describe(call))
         return GraphNode("library", nodes, describe(call), {"exit": last})
 
     def _warm_up(self, library: Cublas, call: Matmul, a: int, b: int, c: int) -> None:
@@ -185,6 +185,11 @@ class Graphs:
         self, graph: CudaGraph, before: list[Any], submit: Callable[[], None], what: str
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(new nodes, those to depend on) of what `submit` puts on the private stream, after the nodes `before`."""
+        return self.driver.retried(lambda: self._attempts(graph, before, submit, what))
+
+    def _attempts(
+        self, graph: CudaGraph, before: list[Any], submit: Callable[[], None], what: str
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         for attempt in range(ATTEMPTS):
             last, failure, invalidated = self._capture_once(graph, before, submit, what)
             if failure is None and (nodes := self._between(graph, last)):
@@ -205,16 +210,18 @@ class Graphs:
         driver, types = self.driver, self._types
         failure: GlaError | None = None
         last: list[Any] = []
-        driver.call("cuStreamBeginCaptureToGraph", self._stream, graph.handle, before, None, len(before), graph.mode)
+        driver.call("cuStreamBeginCaptureToGraph", self.stream, graph.handle, before, None, len(before), graph.mode)
+        self.capturing = True
         try:
             submit()
-            status, _, _, found, _, _ = driver.call("capture_info", self._stream)
+            status, _, _, found, _, _ = driver.call("capture_info", self.stream)
             if status == types.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else its handles mean nothing
                 last = found
         except GlaError as error:
             failure = error
         finally:
-            ended = driver.table.cuStreamEndCapture(self._stream)[0]
+            ended = driver.table.cuStreamEndCapture(self.stream)[0]
+            self.capturing = False
         invalidated = ended == types.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
         if ended:
             failure = failure or driver_error(ended, "cuStreamEndCapture", driver.table, what)

@@ -20,7 +20,7 @@ from gla.device.host.graph import Call, Executable, HostGraph, Product, kernel_c
 from gla.device.host.memory import Memory, physical_memory
 from gla.device.host.streams import HostEvent, HostStream, use, waits
 from gla.device.host.threads import Pool, cores
-from gla.errors import DeviceError
+from gla.errors import DeviceError, OutOfMemoryError
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 RUNNER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -96,12 +96,25 @@ class HostDevice(Device):
         if self._fail_left and (not self._fail_names or call in self._fail_names):
             self._fail_left -= 1
             if not self._fail_left:
-                raise self._fail_error or DeviceError("GLA0519", f"{call} failed (asked for by fail_after)")
+                self._retry_after(self._fail_error or DeviceError("GLA0519", f"{call} failed (asked for by fail_after)"))
+
+    def _retry_after(self, error: Exception) -> None:
+        """Out of memory: give memory back, and return so that the call is made once more. Anything else is raised."""
+        if not isinstance(error, OutOfMemoryError) or self.reclaim is None:
+            raise error
+        self.reclaim()
+
+    def _allocate(self, nbytes: int, pinned: bool) -> int:
+        try:
+            return self.memory.allocate(nbytes, pinned)
+        except OutOfMemoryError as error:
+            self._retry_after(error)
+        return self.memory.allocate(nbytes, pinned)
 
     # --- memory
     def allocate(self, nbytes: int) -> int:
         self._enter("allocate")
-        return self.memory.allocate(nbytes)
+        return self._allocate(nbytes, pinned=False)
 
     def release(self, address: int) -> None:
         self._enter("release")
@@ -109,7 +122,7 @@ class HostDevice(Device):
 
     def allocate_pinned(self, nbytes: int) -> int:
         self._enter("allocate_pinned")
-        return self.memory.allocate(nbytes, pinned=True)
+        return self._allocate(nbytes, pinned=True)
 
     def release_pinned(self, address: int) -> None:
         self._enter("release_pinned")
@@ -179,6 +192,11 @@ class HostDevice(Device):
         waits(stream, "synchronize")
         with stream.lock:
             pass  # whoever is submitting to it is done
+
+    def captured_by(self, stream: HostStream) -> str:
+        self._enter("captured_by")
+        use(stream, HostStream, "captured_by")
+        return stream.owner if stream.capturing else ""
 
     def create_event(self, timing: bool = False) -> HostEvent:
         self._enter("create_event")
@@ -250,7 +268,10 @@ class HostDevice(Device):
         from gla.device.host import jit
         from gla.device.host.runner import SOURCE
 
-        return HostModule(jit.Library(jit.emit_object(SOURCE, "gla_runner")))
+        name = "gla_runner"
+        if self.images is None:
+            return HostModule(jit.Library(jit.emit_object(SOURCE, name)))
+        return HostModule(jit.Library(self.images.get(jit.version(), name, SOURCE, lambda: jit.emit_object(SOURCE, name))))
 
     @cached_property
     def _run(self) -> Any:

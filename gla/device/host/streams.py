@@ -9,11 +9,13 @@ from gla.errors import CaptureError, DeviceError
 
 
 class HostStream:
-    """`blocking` is for tests. `capturing`: set by whoever records this stream's work; waiting and host copies are then refused, as CUDA does."""
+    """`blocking` is for tests. `capturing`: set by whoever records this stream's work, `owner` ("gla" or "other"); waiting and
+    host copies are then refused, as CUDA does."""
 
-    __slots__ = ("blocking", "capturing", "closed", "lock")
+    __slots__ = ("blocking", "capturing", "closed", "lock", "owner")
 
     def __init__(self, blocking: bool = False) -> None:
+        self.owner = "other"
         self.lock, self.blocking = threading.RLock(), blocking
         self.closed = self.capturing = False
 

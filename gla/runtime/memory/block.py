@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from gla.runtime.memory.lease import LastUse
     from gla.runtime.stream import Stream
 
-_ordering = threading.RLock()
+ordering = threading.RLock()
+"""Held while a detail is read and changed: `acquire` may take a detail away that nobody needs. Taken after the gate's lock, never before."""
 
 
 class Detail:
     """What the short way does not know. `writer`, `readers`: streams to wait for. `written`: the number on the writer's stream
     up to which to wait, found when somebody first does. `lessees`: the records of graphs that hold the block; `leases`
-    counts holders; `unready`: the record of the graph that has not filled the block yet."""
+    counts holders; `unready`: the record of the graph that has not filled the block yet; `own`: gla's own (an arena), which is
+    let go of even while a capture is open."""
 
-    __slots__ = ("freed", "leases", "lessees", "owner", "readers", "released", "unready", "writer", "written")
+    __slots__ = ("freed", "leases", "lessees", "own", "owner", "readers", "released", "unready", "writer", "written")
 
     def __init__(self, writer: Stream | None) -> None:
         self.writer = writer
@@ -32,7 +34,7 @@ class Detail:
         self.readers: frozenset[Stream] = frozenset()
         self.lessees: tuple[LastUse, ...] = ()
         self.leases = 0
-        self.freed = self.released = False
+        self.freed = self.released = self.own = False
         self.unready: LastUse | None = None
         self.owner: Any = None
 
@@ -61,7 +63,7 @@ class Block:
 
     def details(self) -> Detail:
         """The block's detail; from now on every use goes the long way."""
-        with _ordering:
+        with ordering:
             if self.detail is None:
                 self.detail = Detail(self.home)
             self.home = None
@@ -76,18 +78,18 @@ class Block:
     def free(self) -> None:
         """Let go of the memory now, or when the last lease ends; further use through any array is refused."""
         gate = self.chunk.gate
-        with gate.lock:
+        with gate.lock, ordering:
             detail = self.details()
             if detail.freed or self.nbytes == 0:
                 return
             detail.freed = True
             if detail.leases == 0:
-                gate.retired.append(self)
+                gate.queue(detail.own).append(self)
         gate.drain(16)
 
     def let_go(self) -> None:
         """By the gate. The first call without a lease releases, any other does nothing."""
-        with self.chunk.gate.lock:
+        with self.chunk.gate.lock, ordering:
             detail = self.details()
             if detail.released or detail.leases:
                 return
@@ -100,7 +102,7 @@ class Block:
         if home is not None:
             self.chunk.retire(home)
         elif self.detail is not None and not self.detail.released:
-            self.chunk.gate.retired.append(self)
+            self.chunk.gate.queue(self.detail.own).append(self)
 
     def __repr__(self) -> str:
         return f"<Block {self.address:#x} of {self.nbytes} bytes>"
@@ -161,6 +163,25 @@ def freed_error(nbytes: int) -> DeviceError:
     )
 
 
+def settle(block: Block, write: bool) -> None:
+    """The host is about to look at `block` in place (pinned memory), or to write it: wait for what writes it, or for all that uses it.
+
+    Raises DeviceError when the block was freed. Launches that come later are the caller's to keep away.
+    """
+    home = block.home
+    if home is not None:
+        home.synchronize()
+        return
+    with ordering:
+        detail = block.details()
+        if detail.freed:
+            raise freed_error(block.nbytes)
+        used = {detail.writer, *(lessee.stream for lessee in detail.lessees), *(detail.readers if write else ())}
+    for stream in used:
+        if stream is not None:
+            stream.synchronize()
+
+
 def acquire(block: Block, stream: Stream, write: bool) -> None:
     """Order work that `stream` is about to be given after everything that used `block` before.
 
@@ -168,7 +189,7 @@ def acquire(block: Block, stream: Stream, write: bool) -> None:
     """
     if block.home is stream or block.nbytes == 0:
         return
-    with _ordering:
+    with ordering:
         detail = block.details()
         if detail.freed:
             raise freed_error(block.nbytes)
@@ -194,6 +215,6 @@ def acquire(block: Block, stream: Stream, write: bool) -> None:
             detail.writer = stream
         elif stream not in detail.readers:
             detail.readers |= {stream}
-        plain = not (detail.leases or detail.lessees or detail.readers - {stream} or detail.owner is not None)
+        plain = not (detail.leases or detail.lessees or detail.own or detail.readers - {stream} or detail.owner is not None)
         if plain and detail.writer is stream:
             block.detail, block.home = None, stream

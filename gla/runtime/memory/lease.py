@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gla.runtime.memory.block import ordering
+
 if TYPE_CHECKING:
     from gla.runtime.memory.block import Block, Detail
     from gla.runtime.memory.gate import Gate
@@ -58,7 +60,7 @@ class Lease:
         self.gate, self.use = gate, use
         self.blocks = tuple({id(block): block for block in blocks if block.nbytes}.values())
         self._held = True
-        with gate.lock:
+        with gate.lock, ordering:
             for block in self.blocks:
                 gate.lease(block)
                 if use is not None:
@@ -72,7 +74,7 @@ class Lease:
 
     def release(self) -> None:
         """End the lease. The holder's last launch becomes a plain use of the blocks, which their next use and their release wait for."""
-        with self.gate.lock:
+        with self.gate.lock, ordering:
             if not self._held:
                 return
             self._held = False
@@ -85,7 +87,9 @@ class Lease:
     let_go = release
 
     def _leave(self, detail: Detail, use: LastUse) -> None:
-        detail.lessees = tuple(other for other in detail.lessees if other is not use)
+        kept = list(detail.lessees)
+        kept.remove(use)  # once: a holder may have several leases of one block
+        detail.lessees = tuple(kept)
         if use.stream is not None and use.stream is not detail.writer:
             detail.readers |= {use.stream}
 

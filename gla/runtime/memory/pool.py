@@ -1,10 +1,10 @@
 """The pool: blocks by size class over the driver's memory. Freed memory is kept and handed out again, in stream order.
 
-Size classes are powers of two in quarter steps, from 512 bytes; each is a `Bin`. A block that only one stream has used is
+Size classes are powers of two in quarter steps from 512 bytes, in steps of a 32nd from 64 MiB; each is a `Bin`. A block that only one stream has used is
 retired to its bin by its finalizer, with one append to a deque, and the next request of that stream takes it from there:
 that is all that a loop `u = f(u)` costs. Other blocks go through the gate to the bin's free list. A free chunk goes first to
 the stream that used it last, then to one that is ordered after it anyway; a request from another stream takes new memory
-before it waits. When the driver has none, everything that can be is reclaimed, once.
+before it waits. When the driver has none, everything that can be is reclaimed, once (by the device: see Device.reclaim).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gla.runtime.memory.gate import Gate
 from gla.runtime.stream import Stream
 
 DRAIN = 16  # retired objects that one allocation lets go of
+LARGE = 64 << 20  # bytes from which a quarter step would waste too much
 
 
 class Chunk:
@@ -132,16 +133,16 @@ def size_class(nbytes: int) -> int:
     """The bytes that a request of `nbytes` is given."""
     if nbytes <= 512:
         return 512
-    step = 1 << ((nbytes - 1).bit_length() - 3)
+    step = 1 << ((nbytes - 1).bit_length() - (3 if nbytes <= LARGE else 6))
     return -(-nbytes // step) * step
 
 
 class Pool:
-    """Memory of one device. `in_use` + `cached` = `held`, in bytes of size classes."""
+    """Memory of one device. `in_use` + `cached` = `held`, in bytes of size classes; `pinned`: bytes of host memory, not among them."""
 
-    def __init__(self, device: Device, gate: Gate, reclaim: Callable[[], int]) -> None:
-        self.device, self.gate, self._reclaim = device, gate, reclaim
-        self.in_use = self.cached = 0
+    def __init__(self, device: Device, gate: Gate) -> None:
+        self.device, self.gate = device, gate
+        self.in_use = self.cached = self.pinned = 0
         self._bins: dict[int, Bin] = {}
         self._lock = threading.Lock()
         self._nothing = _NoBin(gate)
@@ -169,7 +170,7 @@ class Pool:
 
     def take(self, bin: Bin, nbytes: int, stream: Stream) -> Storage:
         """The long way of Bin.take: from the cache, or from the driver."""
-        if self.gate.retired or bin.retired:
+        if self.gate.retired or self.gate.own or bin.retired:
             self.gate.drain(DRAIN, bin)
         with self._lock:
             chunk = _suitable(bin.free, stream)
@@ -177,29 +178,25 @@ class Pool:
                 self.cached -= bin.size
                 self.in_use += bin.size
         if chunk is None:
-            chunk = self._new(bin, stream)
+            chunk = self._new(bin, nbytes)
         chunk.others = ()
         return Storage(Block(chunk, stream), chunk.address, nbytes)
 
-    def _new(self, bin: Bin, stream: Stream) -> Chunk:
+    def _new(self, bin: Bin, nbytes: int) -> Chunk:
         try:
             address = self.device.allocate(bin.size)
-        except OutOfMemoryError:
-            self._reclaim()
-            try:
-                address = self.device.allocate(bin.size)
-            except OutOfMemoryError as error:
-                raise self._out_of_memory(bin.size) from error
+        except OutOfMemoryError as error:
+            raise self._out_of_memory(nbytes, bin.size) from error
         with self._lock:
             self.in_use += bin.size
         return Chunk(address, bin)
 
-    def _out_of_memory(self, size: int) -> OutOfMemoryError:
+    def _out_of_memory(self, nbytes: int, size: int) -> OutOfMemoryError:
         free, total = self.device.memory_info()
         return OutOfMemoryError(
             "GLA0520",
-            f"{self.device.name} has no {size:,} bytes left: gla holds {self.held:,} bytes, of them {self.cached:,} cached; "
-            f"{free:,} of {total:,} bytes are free",
+            f"{self.device.name} has no {nbytes:,} bytes left (a block of {size:,}): gla holds {self.held:,} bytes, of them "
+            f"{self.cached:,} cached; {free:,} of {total:,} bytes are free",
             help="drop arrays that are no longer needed, work in smaller pieces, or call gla.reclaim() and try again",
         )
 
@@ -229,25 +226,35 @@ class Pool:
     def allocate_pinned(self, nbytes: int, stream: Stream) -> Storage:
         """Host memory that the device reads and writes in place."""
         address, device = self.device.allocate_pinned(nbytes), self.device
-        source = _Outside(self.gate, address, nbytes, None, lambda: device.release_pinned(address))
-        return Storage(Block(source, stream), address, nbytes)
+
+        def end() -> None:
+            device.release_pinned(address)
+            with self._lock:
+                self.pinned -= nbytes
+
+        with self._lock:
+            self.pinned += nbytes
+        return Storage(Block(_Outside(self.gate, address, nbytes, None, end), stream), address, nbytes)
 
     def trim(self) -> int:
         """Give cached chunks back to the driver, each after its last use. Returns bytes."""
         with self._lock:
-            chunks = [chunk for bin in self._bins.values() for chunk in bin.free]
-            for bin in self._bins.values():
+            bins = tuple(self._bins.values())
+            chunks = [chunk for bin in bins for chunk in bin.free]
+            for bin in bins:
                 bin.free.clear()
-            given = sum(chunk.nbytes for chunk in chunks)
-            self.cached -= given
-        waited: set[Stream] = set()
-        for chunk in chunks:
-            for stream in (chunk.home, *chunk.others):
-                if stream is not None and stream not in waited:
-                    stream.synchronize()
-                    waited.add(stream)
-            self.device.release(chunk.address)
-        return given
+            self.cached -= sum(chunk.nbytes for chunk in chunks)
+        try:
+            for stream in {s for chunk in chunks for s in (chunk.home, *chunk.others) if s is not None}:
+                stream.synchronize()
+        except BaseException:
+            with self._lock:
+                for chunk in chunks:
+                    chunk.bin.free.append(chunk)
+                    self.cached += chunk.nbytes
+            raise
+        given = [c.nbytes for c in chunks if self.gate.attempt(lambda c=c: self.device.release(c.address), c)]  # type: ignore[misc]
+        return sum(given)
 
 
 def _suitable(chunks: list[Chunk], stream: Stream) -> Chunk | None:
