@@ -6,15 +6,14 @@ Arrays: `gla.asarray`, `gla.zeros`, every function of the Array API. Functions: 
 from math import e, inf, nan, pi
 
 # Loaded before `gla.device` is bound to the function: a later load would take the name back.
-from gla import device as _device_package  # noqa: F401, I001
-
+from gla import device as _device_package  # noqa: F401
 from gla.array import export as _export
 from gla.array import random
 from gla.array.annotations import scalar
 from gla.array.capture import Graph, GraphExecutable, capture, captured, is_capturing
 from gla.array.control import cond, fori, scan, while_loop
 from gla.array.create import asarray, astype
-from gla.array.devices import device, synchronize
+from gla.array.devices import Stream, device, memory, reclaim, stream, synchronize
 from gla.array.evaluate import evaluate as eval
 from gla.array.function import function
 from gla.array.kernel import kernel
@@ -46,6 +45,7 @@ __all__ = [
     "AliasError", "Array", "CaptureError", "CheckError", "DType", "DeviceError", "DtypeError", "GlaError", "GlaFileError",
     "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
     "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "device", "e", "eval", "fori", "function",
-    "inf", "is_capturing", "kernel", "nan", "newaxis", "pi", "random", "scalar", "scan", "synchronize", "while_loop",
+    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "pi", "random", "reclaim", "scalar", "scan", "Stream", "stream", "synchronize",
+    "while_loop",
 ]  # fmt: skip
 __all__ += list(_export.NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from gla.array import engine
 from gla.array.boundary import public
@@ -47,3 +48,29 @@ def device(name: str):  # type: ignore[no-untyped-def]
 def synchronize() -> None:
     """Wait until everything submitted so far is done, on every device."""
     engine.synchronize()
+
+
+@public
+def memory(device: str | None = None) -> dict[str, int]:
+    """Bytes on a device: in_use + cached = held (from the driver), leased (by graphs and executables); and how many executables."""
+    return dict(engine.machine(device or current_device()).memory())
+
+
+@public
+def reclaim(device: str | None = None) -> int:
+    """Collect garbage and give memory that nobody uses back to the driver. Gives the bytes; inside a capture it frees nothing."""
+    return int(engine.machine(device or current_device()).reclaim())
+
+
+@public
+def Stream(device: str | None = None) -> Any:
+    """A new stream of a device: `exe.launch(s)`, or `with gla.stream(s):`. Order between streams is kept where data asks."""
+    return engine.machine(device or current_device()).new_stream()
+
+
+@public
+def stream(chosen: Any):  # type: ignore[no-untyped-def]
+    """Make a stream this task's current one inside a `with` block."""
+    from gla.runtime.stream import using
+
+    return using(chosen)

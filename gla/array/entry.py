@@ -17,7 +17,7 @@ from gla.array.buffer import Buffer, signature_of
 from gla.array.guards import RangeGuard
 from gla.array.trace import Slot, map_leaves
 from gla.array.value import Array, from_buffer, from_node, node_of
-from gla.errors import AliasError
+from gla.errors import AliasError, RangeError
 from gla.ir.graph import Graph
 from gla.ir.spans import labels
 from gla.ir.types import Type
@@ -29,16 +29,17 @@ class Entry:
     """`order[k]`: which array leaf input k is; `constants`: buffers after them; `written`: leaves that the function writes."""
 
     __slots__ = (
-        "cells", "codes", "constants", "count", "device", "executable", "globals", "graph", "guards", "names", "order", "plain",
+        "cells", "codes", "constants", "count", "device", "executable", "globals", "graph", "guards", "limits", "names", "order", "plain",
         "results", "signatures", "single", "specs", "structure", "types", "written",
     )  # fmt: skip
 
     def __init__(
         self, graph: Graph, device: str, order: tuple[int, ...], constants: tuple[Buffer, ...], written: tuple[int, ...],
-        structure: Any, names: Sequence[str], guards: tuple[RangeGuard, ...],
+        structure: Any, names: Sequence[str], guards: tuple[tuple[RangeGuard, ...], tuple[RangeGuard, ...]],
     ) -> None:  # fmt: skip
         self.graph, self.device, self.order, self.constants, self.written = graph, device, order, constants, written
-        self.structure, self.names, self.guards = structure, tuple(names), guards
+        self.structure, self.names = structure, tuple(names)
+        self.guards, self.limits = guards
         self.types = tuple(Type(node.dtype, node.shape) for node in graph.results)
         self.signatures = tuple(signature_of(t, device) for t in self.types)
         self.executable = engine.compile_graph(graph, device) if graph.results or graph.writes else None
@@ -48,7 +49,7 @@ class Entry:
         self.cells: tuple[Any, ...] = ()
         self.globals: tuple[Any, ...] = ()
         self.count = 0
-        self.plain = not self.written and not guards and order == tuple(range(len(order)))
+        self.plain = order == tuple(range(len(names)))  # no argument is there twice
 
     # --- the short path
     def attempt(self, fn: Any, args: tuple[Any, ...]) -> Any:
@@ -62,7 +63,7 @@ class Entry:
             if missing < 0 or defaults is None or missing > len(defaults):
                 return MISS
             args = args + defaults[len(defaults) - missing :]
-        storages = []
+        found = []
         scalars = []
         for value, spec in zip(args, specs):
             kind = type(value)
@@ -70,7 +71,7 @@ class Entry:
                 buffer = value._buffer
                 if buffer is None or buffer.signature is not spec:
                     return MISS
-                storages.append(buffer.storage)
+                found.append(value)
             elif kind is spec:
                 scalars.append(value)
             elif type(spec) is not Known or spec.value is not value:
@@ -83,33 +84,51 @@ class Entry:
             ):
                 return MISS
         for cell, value in self.cells:
-            found = cell.cell_contents
-            if found is not value:
+            if cell.cell_contents is not value:
                 return MISS
-            if type(found) is Array:
-                storages.append(found._buffer.storage)  # type: ignore[union-attr]
+            if type(value) is Array:
+                found.append(value)
         for space, name, value in self.globals:
-            found = space.get(name)
-            if found is not value:
+            if space.get(name) is not value:
                 return MISS
-            if type(found) is Array:
-                storages.append(found._buffer.storage)  # type: ignore[union-attr]
+            if type(value) is Array:
+                found.append(value)
+        storages = [array._buffer.storage for array in found]
         if len(storages) > 1 and len(set(map(id, storages))) != len(storages):
             return MISS
         if self.constants:
             storages.extend(b.storage for b in self.constants)
+        for guard in self.guards:
+            guard.check(scalars)
         executable = self.executable
         if executable is None:
             return self.finish(())
-        outputs = executable.run(storages, scalars)
+        changed = None
+        if self.written:
+            if any(array._base is not None for array in found):
+                return MISS
+            changed = [found[k]._buffer for k in self.written]
+            realise.before_write(changed)
+        try:
+            outputs = executable.run(storages, scalars)
+        except RangeError:
+            self.check_limits(scalars)
+            raise
+        if changed is not None:
+            realise.after_write(changed)
         if self.single:
             return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0]))
         return self.finish(outputs)
 
+    def check_limits(self, scalars: Sequence[Any]) -> None:
+        """The runtime refused a number: name the argument."""
+        for guard in self.limits:
+            guard.check(scalars)
+
     # --- the long path
     def run(self, arrays: Sequence[Array], scalars: Sequence[Any]) -> Any:
         """Run on realised arrays (one a leaf, all owned) and numbers."""
-        for guard in self.guards:
+        for guard in (*self.limits, *self.guards):
             guard.check(scalars)
         buffers = [arrays[k]._buffer for k in self.order]
         storages = [b.storage for b in buffers if b is not None]

@@ -23,7 +23,7 @@ from gla.array.create import upload
 from gla.array.entry import MISS, Entry, Known
 from gla.array.guards import range_guards
 from gla.array.scope import current
-from gla.array.signature import NUMBER_TYPES, Same, Walk, Wrapped
+from gla.array.signature import NUMBER_TYPES, BoundWrapped, Same, Walk, Wrapped
 from gla.array.trace import FunctionScope, Results, input_of, map_leaves, rebuild, strong
 from gla.array.value import Array, device_of, from_node, node_of
 from gla.errors import DtypeError, GlaError
@@ -101,7 +101,7 @@ class Function(Wrapped):
         self._inner.__kwdefaults__ = value
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+        return self if instance is None else Bound(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -350,6 +350,31 @@ class Function(Wrapped):
         return (_remake, (self.fn, self.static))
 
 
+class Bound(BoundWrapped):
+    """A `gla.function` as a method of `instance`: called without it, and so are `ir`, `plan`, `kernels`, ..."""
+
+    __slots__ = ()
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__func__, name)
+        if name in ("ir", "plan", "kernels", "explain", "graph", "prepare"):
+            return functools.partial(found, self.__self__)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bound) and other.__self__ is self.__self__ and other.__func__ is self.__func__
+
+    def __hash__(self) -> int:
+        return hash((id(self.__self__), id(self.__func__)))
+
+
 class _Valued:
     """A static argument by value and type all through: 1, 1.0 and True differ."""
 
@@ -375,8 +400,8 @@ def _remake(fn: Any, static: tuple[str, ...]) -> Function:
 
 
 def _innermost(fn: Any) -> Any:
-    while isinstance(fn, (functools.partial, types.MethodType, Function)):
-        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__ if isinstance(fn, types.MethodType) else fn.fn
+    while isinstance(fn, (functools.partial, types.MethodType, BoundWrapped, Function)):
+        fn = fn.func if isinstance(fn, functools.partial) else fn.fn if isinstance(fn, Function) else fn.__func__
     return fn
 
 

@@ -44,13 +44,14 @@ class RangeGuard:
             )
 
 
-def range_guards(graph: Graph, scalars: Sequence[Node]) -> tuple[RangeGuard, ...]:
-    """The guards of a traced graph whose runtime scalars are `scalars`."""
+def range_guards(graph: Graph, scalars: Sequence[Node]) -> tuple[tuple[RangeGuard, ...], tuple[RangeGuard, ...]]:
+    """(guards of casts, limits of the scalars themselves) for a traced graph whose runtime scalars are `scalars`.
+
+    The runtime refuses a number that its own dtype does not hold; the limits are for saying which argument it was.
+    """
     places = {node: k for k, node in enumerate(scalars)}
     found: dict[tuple[Node, DType], RangeGuard] = {}
-    for node in scalars:
-        if node.dtype.kind in "iu":
-            found[node, node.dtype] = RangeGuard(node, node.dtype, places, node.attr("name"))
+    limits = tuple(RangeGuard(n, n.dtype, places, n.attr("name")) for n in scalars if n.dtype.kind in "iu")
     for node in graph.nodes():
         if node.op != "cast" or node.dtype.kind not in "iu" or node.dtype is dtypes.int64:
             continue
@@ -58,7 +59,7 @@ def range_guards(graph: Graph, scalars: Sequence[Node]) -> tuple[RangeGuard, ...
         if source.type.weak and source.dtype.kind == "i" and _is_host_number(source, places):
             name = source.attr("name") if source.op == "input" else "a number computed from the arguments"
             found[source, node.dtype] = RangeGuard(source, node.dtype, places, name)
-    return tuple(found.values())
+    return tuple(found.values()), limits
 
 
 def _is_host_number(node: Node, places: dict[Node, int]) -> bool:

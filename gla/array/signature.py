@@ -59,6 +59,14 @@ class Wrapped:
     fn: Any
 
 
+class BoundWrapped:
+    """A `gla.function` as a method."""
+
+    __slots__ = ("__func__", "__self__")
+    __func__: Any
+    __self__: Any
+
+
 class Walk:
     """Collects the key, and the leaves in order: arrays (of gla or NumPy), runtime scalars; with names when `naming`.
 
@@ -178,7 +186,7 @@ class Walk:
             self.key.append((kind, frozenset(value)))
         elif isinstance(value, Wrapped):
             self.visit(value.fn, path, static)
-        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        elif isinstance(value, (types.FunctionType, types.MethodType, BoundWrapped, functools.partial)):
             self.callable(value, path)
         elif isinstance(value, (slice, range)):
             self.key.append((kind, repr(value)))
@@ -217,7 +225,7 @@ class Walk:
             self.visit(value.func, path, True)
             self.visit(value.args, path, True)
             self.visit(value.keywords, path, True)
-        elif isinstance(value, types.MethodType):
+        elif isinstance(value, (types.MethodType, BoundWrapped)):
             self.key.append("method")
             self.visit(value.__func__, path, True)
             self.visit(value.__self__, f"{path}.__self__", True)

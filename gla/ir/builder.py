@@ -215,6 +215,8 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
 
 
 def _check_kind(row: Elementwise, dtype: DType, operands: tuple[Operand, ...]) -> None:
+    if dtype.kind in row.kinds and not (dtype.kind == "b" and row.name in _NO_BOOL):
+        return
     symbol = SYMBOLS.get(row.name, row.name)
     given = " and ".join(map(describe, operands))
     nodes = [(describe(x), x) for x in operands if isinstance(x, Node)]
