@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -52,14 +53,32 @@ def synchronize() -> None:
 
 @public
 def memory(device: str | None = None) -> dict[str, int]:
-    """Bytes on a device: in_use + cached = held (from the driver), leased (by graphs and executables); and how many executables."""
+    """Bytes that gla holds on `device` (the current one if None).
+
+    `held`, from the driver, is the sum of `in_use` (arrays, graphs, compiled functions; each block once, however many views
+    it has) and `cached` (free, handed out again). Of those in use, `leased` are kept by graphs and executables. `arenas` are
+    what compiled functions hold between calls, at most `budget`. `pinned` is host memory, not among `held`. `executables`
+    counts compiled functions. Sizes are those of blocks: an array may take up to a quarter more than its bytes.
+    Harmless inside a capture.
+    """
     return dict(engine.machine(device or current_device()).memory())
 
 
 @public
 def reclaim(device: str | None = None) -> int:
-    """Collect garbage and give memory that nobody uses back to the driver. Gives the bytes; inside a capture it frees nothing."""
-    return int(engine.machine(device or current_device()).reclaim())
+    """Collect garbage and give memory that nobody uses back to the driver, on `device` (all that were opened if None); gives
+    the number of bytes.
+
+    Waits for work that still uses what goes. Compiled functions let go of their arenas, and take them again when they are next
+    called. Inside a capture it collects garbage and releases nothing. Running out of memory does this by itself, once.
+    """
+    from gla.runtime.devices import machines
+
+    scope = current.get()
+    if scope is not None and scope.capturing():
+        gc.collect()
+        return 0
+    return sum(machine.reclaim() for machine in ([engine.machine(device)] if device else machines()))
 
 
 @public

@@ -52,7 +52,7 @@ class Parameters:
     The host device hands a kernel the address of the slots; CUDA is given an array of their addresses (`pointers`).
     """
 
-    __slots__ = ("slots", "pointers", "_view", "dtypes", "address")
+    __slots__ = ("_view", "address", "dtypes", "pointers", "slots")
 
     def __init__(self, dtypes: Sequence[DType | None]) -> None:
         """`dtypes`: None for a pointer, else the scalar's dtype (never complex, float16 or bfloat16)."""
@@ -147,6 +147,7 @@ class Device(ABC):
     def memory_info(self) -> tuple[int, int]:
         """(free, total) bytes."""
 
+    @abstractmethod
     def trim(self) -> None:
         """Give back what the driver keeps for graphs that nobody runs."""
 

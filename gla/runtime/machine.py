@@ -39,8 +39,7 @@ class Machine:
         self.executables = Executables()
         self.budget = Budget((device.properties.total_memory or LEAST_MEMORY) // 4)
         self._reclaiming = threading.Lock()
-        reclaim = weakref.WeakMethod(self._reclaim)
-        device.reclaim = lambda: (reclaim() or int)()
+        device.reclaim = _weakly(self)
         images = images or ImageCache()
         device.images = images
         self.stream = Stream(device, self.gate)
@@ -150,6 +149,17 @@ class Machine:
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}>"
+
+
+def _weakly(machine: Machine) -> Callable[[], int]:
+    """The machine's reclaim, as its device keeps it."""
+    found = weakref.ref(machine)
+
+    def reclaim() -> int:
+        machine = found()
+        return 0 if machine is None else machine._reclaim()
+
+    return reclaim
 
 
 class Executables:

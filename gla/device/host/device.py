@@ -132,6 +132,9 @@ class HostDevice(Device):
         self._enter("memory_info")
         return self.memory.info()
 
+    def trim(self) -> None:
+        self._enter("trim")
+
     def poison(self, address: int, nbytes: int) -> None:
         """For pools: in strict mode, fill memory that nobody owns at present."""
         self.memory.poison(address, nbytes)
