@@ -81,17 +81,17 @@ class Run(Chunked):
         self.fires = [self._schedule(site) for site in sites]
 
     # --- before the first trip
-    def _schedule(self, site: Site) -> np.ndarray:
+    def _schedule(self, site: Site) -> range | np.ndarray:
         """The trips in which a site may fire, in order."""
         every = max(1, site.effect.every)
-        due = np.arange(every - 1, self.count, every)
+        due = range(every - 1, self.count, every)
         if site.guard is None:
             return due
         moving = set(topological([site.guard])) & set(self.trip.params)
         if moving or self.count > SCHEDULE:
             return due
         reached = self.engine.fetch([batch([site.guard], {self.trip.counter: iota(self.count)}, (self.count,))[0]])[0]
-        return due[reached[due]]
+        return np.flatnonzero(reached & (np.arange(1, self.count + 1) % every == 0))
 
     # --- the loop
     def run(self) -> None:
@@ -119,7 +119,7 @@ class Run(Chunked):
         """(sites that fire after `length` plain trips from trip `k`, length)."""
         coming = []
         for due in self.fires:
-            at = int(np.searchsorted(due, k))
+            at = max(0, -((due.start - k) // due.step)) if isinstance(due, range) else int(np.searchsorted(due, k))
             coming.append(int(due[at]) if at < len(due) else self.count)
         fire = min(coming, default=self.count)
         if fire - k > self.limit or (self.host.limit and fire > k):

@@ -110,6 +110,11 @@ def output_effect(
     _check_ending(ctx, path, names, statement)
     moving = any(known(n) is None and not (n.op == "input" and n.attr("scalar") and n.attr("name")) for n in _leaves(path))
     put = outputs.gather if every and not moving else outputs.keep if in_loop and not moving else outputs.write
+    if in_loop and not every and not moving:
+        ctx.warn(
+            "GLA0257", "every trip writes the same file: the last one stays", (statement.span, ""),
+            help='gather rows with `every 1`, or name the file by the trip: "x_{k:04}.npy"',
+        )  # fmt: skip
 
     def fire(values: Sequence[Any]) -> None:
         put(format_parts(path.parts, values[len(nodes) :]), dict(zip(names, values)))

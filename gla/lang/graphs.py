@@ -26,8 +26,7 @@ from gla.lang.lower.calls import Argument, call
 from gla.lang.lower.fold import fold
 from gla.lang.lower.loops import touched_by
 from gla.lang.outputs import Outputs
-from gla.lang.program import Program
-from gla.lang.program import _example as example
+from gla.lang.program import Program, example
 from gla.lang.report import Silent
 from gla.lang.scope import Scope
 from gla.lang.toplevel import Given, scope_of

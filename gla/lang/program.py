@@ -307,7 +307,7 @@ class Checker:
         ctx, scope = self.ctx, self.scope
         with ctx.lowering():
             extents: dict[str, int] = {}
-            arguments = [Argument(_example(ctx, scope, p.type, extents, p.name.id), p.span) for p in item.params]
+            arguments = [Argument(example(ctx, scope, p.type, extents, p.name.id), p.span) for p in item.params]
             call(ctx, scope, Function(item.name.id, item, scope), arguments, {}, item.span)
 
     def _sorted(self) -> list[Diagnostic]:
@@ -341,15 +341,16 @@ def scope_states(scope: Scope) -> list[Any]:
     return found
 
 
-def _example(ctx: Context, scope: Scope, type_: s.Type | None, extents: dict[str, int], name: str) -> Value:
+def example(ctx: Context, scope: Scope, type_: s.Type | None, extents: dict[str, int], name: str) -> Value:
+    """A parameter node, or a record or tuple of them, of a declared type; fresh dims get small extents, kept in `extents`."""
     if isinstance(type_, s.TupleType):
-        return tuple(_example(ctx, scope, t, extents, name) for t in type_.items)
+        return tuple(example(ctx, scope, t, extents, name) for t in type_.items)
     if isinstance(type_, s.NamedType) and type_.name not in DTYPES:
         struct = struct_of(ctx, scope, type_)
         inner = Scope(struct.scope)
         fields = {}
         for f in struct.item.fields:
-            value = _example(ctx, inner, f.type, extents, f.name.id)
+            value = example(ctx, inner, f.type, extents, f.name.id)
             fields[f.name.id] = conform(ctx, inner, value, f.type, f"the field `{f.name.id}`", f.span)
         return Record(struct, fields)
     assert type_ is not None
