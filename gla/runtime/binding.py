@@ -156,9 +156,7 @@ class _Ended:
             self.lease.release()
 
 
-def build(
-    device: Device, graph: Handle, piece: Piece, place: Place
-) -> tuple[list[GraphNode], list[Parameters | None]]:
+def build(device: Device, graph: Handle, piece: Piece, place: Place) -> tuple[list[GraphNode], list[Parameters | None]]:
     """Add the nodes of `piece` to a device graph. Returns them, and the parameters of those that are kernels."""
     nodes: list[GraphNode] = []
     parameters: list[Parameters | None] = []

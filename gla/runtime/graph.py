@@ -10,18 +10,22 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gla.errors import CaptureError, GraphError
+from gla.errors import GraphError
 from gla.runtime.binding import Instance, Place
 from gla.runtime.layout import Layout, check_inputs
 from gla.runtime.memory.block import Block, Storage
 from gla.runtime.memory.lease import LastUse, Lease
-from gla.runtime.program import KernelNode, MatmulNode, Node, Piece, Program, shifted
+from gla.runtime.program import CopyNode, KernelNode, MatmulNode, Node, Piece, Program, renumbered, shifted
 from gla.runtime.stream import Stream, current_or
 
 if TYPE_CHECKING:
     from gla.runtime.machine import Machine
+
+
+MODES = ("relaxed", "thread_local", "global")
 
 
 class GraphNode:
@@ -48,9 +52,10 @@ class GraphNode:
 
 
 class Record:
-    """Nodes with the addresses, owners and scalars that they use; numbered from 0. The body of a graph, and what is added to one."""
+    """Nodes with the addresses, owners and scalars that they use; numbered from 0. The body of a graph, and what is added to one.
+    `marks`: the records of graphs whose outputs a launch of these nodes fills."""
 
-    __slots__ = ("addresses", "nodes", "outputs", "owners", "words")
+    __slots__ = ("addresses", "marks", "nodes", "outputs", "owners", "words")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -58,6 +63,7 @@ class Record:
         self.owners: list[Block | None] = []
         self.words: list[int] = []
         self.outputs: list[Storage] = []
+        self.marks: list[LastUse] = []
 
     def append(self, other: Record, first: tuple[int, ...]) -> list[int]:
         """Add the nodes of `other`, its first ones after the nodes `first`. Returns the numbers of those that nothing there follows."""
@@ -68,6 +74,7 @@ class Record:
         self.addresses += other.addresses
         self.owners += other.owners
         self.words += other.words
+        self.marks += other.marks
         return [nodes + k for k in range(len(moved)) if k not in followed] or list(first)
 
     def copy(self) -> Record:
@@ -76,16 +83,51 @@ class Record:
         made.append(self, ())
         return made
 
+    def place(self) -> Place:
+        """Where its nodes find their buffers and scalars."""
+        return Place(self.addresses, self.words)
+
+    def replaced(self, number: int, other: Record) -> Record:
+        """A copy in which the only node of `other` stands for node `number`; it holds nothing that no node uses."""
+        made = self.copy()
+        (new,) = other.nodes
+        buffers, words = len(made.addresses), len(made.words)
+        made.nodes[number] = replace(shifted(new, buffers, words, 0, ()), after=made.nodes[number].after)
+        made.addresses += other.addresses
+        made.owners += other.owners
+        made.words += other.words
+        made.marks += other.marks
+        return made._compact()
+
+    def _compact(self) -> Record:
+        used = {b: k for k, b in enumerate(dict.fromkeys(b for node in self.nodes for b in node.buffers))}
+        taken = [w for node in self.nodes if isinstance(node, KernelNode) for _, w in node.scalars]
+        words = {w: k for k, w in enumerate(dict.fromkeys(taken))}
+        self.nodes = [renumbered(node, used.__getitem__, words.__getitem__, node.after) for node in self.nodes]
+        self.addresses, self.owners = [self.addresses[b] for b in used], [self.owners[b] for b in used]
+        self.words = [self.words[w] for w in words]
+        return self
+
+    def direction(self, number: int) -> str:
+        """Between which memories copy `number` goes: "device to device", "host to device"..."""
+        node = self.nodes[number]
+        assert isinstance(node, CopyNode)
+        source, target = ("host" if _is_host(self.owners[b]) else "device" for b in (node.source, node.target))
+        return f"{source} to {target}"
+
     def blocks(self) -> list[Block]:
         """The memory that the nodes use."""
         return [b for b in dict.fromkeys(self.owners[k] for node in self.nodes for k in node.buffers) if b is not None]
 
 
+def _is_host(block: Block | None) -> bool:
+    return block is not None and bool(getattr(block.chunk, "pinned", False))
+
+
 def settle(machine: Machine, program: Program, inputs: Sequence[Storage], scalars: Sequence[Any] = ()) -> Record:
-    """Memory for `program` on these inputs, without nodes: an arena and outputs of its own from the pool, the scalars' words."""
+    """Memory for `program` on these inputs, without nodes: an arena and outputs of its own from the pool, the scalars' words.
+    The caller has seen to it that the inputs are not freed."""
     check_inputs(program, inputs)
-    for storage in inputs:
-        storage.check()
     made, layout, stream = Record(), Layout(program, machine.pool), machine.current_stream()
     made.words = layout.words(scalars)
     arena = machine.pool.allocate(layout.arena_bytes, stream)
@@ -105,10 +147,14 @@ def record(machine: Machine, program: Program, inputs: Sequence[Storage], scalar
 
 
 class Graph:
-    """Operations of one device, recorded with their dependencies. `outputs`: what the last capture returned."""
+    """Operations of one device, recorded with their dependencies. `outputs`: what the last capture returned. `mode`: how the driver
+    captures library calls when the graph is instantiated. `token` stands for it in executables, which do not keep it alive."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, mode: str = "relaxed") -> None:
+        if mode not in MODES:
+            raise GraphError("GLA0912", f"{mode!r} is no capture mode", help=f"use one of {', '.join(MODES)}")
+        self.machine, self.mode = machine, mode
+        self.token = object()
         self._record = Record()
         self._leases: list[Lease] = []
         self._lock = threading.RLock()
@@ -124,6 +170,8 @@ class Graph:
     ) -> tuple[list[Storage], list[GraphNode]]:
         """Record `program`; its first nodes depend on `after`. Returns its outputs, at addresses that stay, and the frontier:
         the nodes that a following operation must depend on. When it fails the graph is as it was."""
+        for storage in inputs:
+            storage.check()
         added = record(self.machine, program, inputs, scalars)
         return added.outputs, self.append(added, after)
 
@@ -139,14 +187,6 @@ class Graph:
             self.outputs = added.outputs
             return [GraphNode(self, k) for k in ends]
 
-    def append_graph(self, other: Graph, after: Iterable[GraphNode] = ()) -> list[GraphNode]:
-        """Add the operations of another graph of the device: how an executable called in a capture is recorded."""
-        if other.machine is not self.machine:
-            raise CaptureError("GLA0910", f"a graph of {other.machine.name} is launched in a capture on {self.machine.name}")
-        with other._lock:
-            added = other._record.copy()
-        return self.append(added, after)
-
     def number_of(self, node: GraphNode) -> int:
         if node.graph is not self:
             raise GraphError(
@@ -161,7 +201,9 @@ class Graph:
     def recorded(self) -> Record:
         """A copy of the record as it is now."""
         with self._lock:
-            return self._record.copy()
+            made = self._record.copy()
+            made.marks.append(self.launched)
+            return made
 
     def __len__(self) -> int:
         return len(self._record.nodes)
@@ -183,40 +225,139 @@ class Graph:
 
 
 class GraphExecutable:
-    """An instantiated graph. `exe()` launches it on the current stream; launches of one executable follow each other."""
+    """An instantiated graph. `exe()` launches it on the current stream; launches of one executable follow each other.
 
-    __slots__ = ("__weakref__", "_graph_launched", "_instance", "_lock", "_record", "_use", "launches", "machine", "outputs")
+    Safe to use from several threads: one lock covers launches and updates."""
+
+    __slots__ = (
+        "__weakref__", "_instance", "_lease", "_lock", "_marks", "_mode", "_record", "_tokens", "_use", "launches", "machine", "outputs",
+    )  # fmt: skip
 
     def __init__(self, graph: Graph) -> None:
-        self.machine, self.outputs, self._graph_launched = graph.machine, graph.outputs, graph.launched
+        self.machine, self.outputs, self._mode = graph.machine, graph.outputs, graph.mode
         self._use, self._lock = LastUse(), threading.Lock()
         self.machine.launched.add(self)
         self.launches = 0
+        self._tokens = (graph.token, graph.token)
         self._record = made = graph.recorded()
-        place = Place(made.addresses, made.words)
-        self._instance = Instance(self.machine.gate, Piece(tuple(made.nodes)), place, self._use)
-        self._instance.lease = Lease(self.machine.gate, made.blocks(), self._use)
+        self._marks = made.marks
+        self._lease = Lease(self.machine.gate, made.blocks(), self._use)
+        self._instance: Instance | None = self._made()
+
+    def _made(self) -> Instance:
+        """The driver's side of the record. It holds the lease, so that memory stays when the driver fails to let go of it."""
+        piece = Piece(tuple(self._record.nodes))
+        instance = Instance(self.machine.gate, piece, self._record.place(), self._use, self._mode)
+        instance.lease = self._lease
+        return instance
 
     def launch(self, stream: Stream | None = None) -> None:
         """Run the recorded operations once, after everything that uses their memory. Costs the same however much is leased."""
         machine = self.machine
-        if stream is None:
-            stream = current_or(machine.stream)
+        stream = current_or(machine.stream, stream)
         with self._lock:
+            instance = self._instance
+            if instance is None:
+                instance = self._instance = self._made()
             use = self._use
             if use.others or use.stream is not stream:
                 use.launch(stream)
-            machine.device.launch_graph(self._instance.handle, stream.handle)
+            machine.device.launch_graph(instance.handle, stream.handle)
             use.mark = stream.submitted = next(stream.ticks)
-            self._graph_launched.stream = stream
             self.launches += 1
+            if self._marks:
+                for filled in self._marks:
+                    filled.stream = stream
+                self._marks = []
 
     __call__ = launch
+
+    # --- updates
+    def update(self, graph: Graph, *, strict: bool = False) -> bool:
+        """Let later launches run `graph`, when it has the same nodes, kernels and edges on other memory or numbers.
+
+        Otherwise the executable is unchanged: False, or GraphError with `strict`. A failure of the driver is raised; the
+        executable then runs what it ran before.
+        """
+        why = f"it is of {graph.machine.name}" if graph.machine is not self.machine else None
+        if why is None:
+            made = graph.recorded()
+            with self._lock:
+                why = difference(self._record, made) or self._exchange(made)
+                if why is None:
+                    self.outputs, self._tokens = graph.outputs, (self._tokens[0], graph.token)
+        if why is not None and strict:
+            raise GraphError(
+                "GLA0915",
+                f"the executable cannot be updated to this graph: {why}",
+                help="instantiate the graph anew: exe = graph.instantiate()",
+            )
+        return why is None
+
+    def update_node(self, node: GraphNode, other: Graph) -> None:
+        """Let later launches run the one operation of `other` in place of `node`, which is of the same kind.
+
+        GraphError for another graph's node, for more or less than one operation, and for one of another kind; nothing is
+        changed then. Memory that only the replaced operation used is let go of after the last launch.
+        """
+        if node.graph.token not in self._tokens:
+            raise GraphError(
+                "GLA0911", f"{node!r} is a node of another graph", help="pass a node of the graph that was instantiated"
+            )
+        made = other.recorded()
+        with self._lock:
+            why = self._mismatch(node.number, made)
+            if why is None:
+                why = self._exchange(self._record.replaced(node.number, made))
+            if why is not None:
+                raise GraphError("GLA0916", f"{node!r} cannot be updated: {why}", help="build a graph with the new operation")
+
+    def _mismatch(self, number: int, made: Record) -> str | None:
+        if number >= len(self._record.nodes):
+            return "it was added to the graph after the executable was made"
+        if len(made.nodes) != 1:
+            return f"the function given records {len(made.nodes)} operations, not one"
+        old, new = self._record.nodes[number], made.nodes[0]
+        if old.kind != new.kind:
+            return f"it is a {old.kind} node, and the operation given is a {new.kind} node"
+        if isinstance(old, CopyNode) and self._record.direction(number) != made.direction(0):
+            return f"it copies from {self._record.direction(number)}, and the operation given from {made.direction(0)}"
+        return None
+
+    def _exchange(self, made: Record) -> str | None:
+        """Take another record: its memory is leased first, the old one's let go of when the driver has succeeded. Returns why
+        the driver refused, if it did."""
+        lease = Lease(self.machine.gate, made.blocks(), self._use)
+        try:
+            if self._instance is not None:
+                self._instance.update(self._record.place(), Piece(tuple(made.nodes)), made.place())
+        except BaseException as error:
+            lease.release()
+            self._again()
+            if isinstance(error, GraphError):
+                return str(error)
+            raise
+        old, self._lease, self._record = self._lease, lease, made
+        if self._instance is not None:
+            self._instance.lease = lease
+        old.release()
+        self._marks = [*self._marks, *made.marks]
+        return None
+
+    def _again(self) -> None:
+        """After an update that failed half-way: what the record says, instantiated anew. When that fails too, the next launch tries."""
+        broken, self._instance = self._instance, None
+        if broken is not None:
+            broken.lease = None
+            broken.end()
+        self._instance = self._made()
 
     def upload(self, stream: Stream | None = None) -> None:
         """Pay for the first launch now: resources are made ready, nothing runs."""
         stream = current_or(self.machine.stream, stream)
         with self._lock:
+            if self._instance is None:
+                self._instance = self._made()
             self.machine.device.upload(self._instance.handle, stream.handle)
             stream.submitted = next(stream.ticks)
 
@@ -228,7 +369,13 @@ class GraphExecutable:
 
     def recorded(self) -> Record:
         """Its operations, to be recorded into another graph."""
-        return self._record.copy()
+        with self._lock:
+            return self._record.copy()
+
+    def blocks(self) -> list[Block]:
+        """The memory that it leases."""
+        with self._lock:
+            return self._record.blocks()
 
     def __len__(self) -> int:
         return len(self._record.nodes)
@@ -238,6 +385,32 @@ class GraphExecutable:
 
     def __repr__(self) -> str:
         return f"<gla.GraphExecutable on {self.machine.name}: {summary(self._record.nodes)}, {self.launches} launches>"
+
+
+def difference(mine: Record, other: Record) -> str | None:
+    """What keeps an executable of `mine` from being updated to `other`: None when it is only memory and numbers."""
+    if len(mine.nodes) != len(other.nodes):
+        return f"it has {len(other.nodes)} nodes, not {len(mine.nodes)}"
+    for k, (a, b) in enumerate(zip(mine.nodes, other.nodes)):
+        why = None
+        if a.kind != b.kind:
+            why = f"is a {b.kind} node, not a {a.kind} node"
+        elif a.after != b.after:
+            why = "depends on other nodes"
+        elif isinstance(a, KernelNode) and isinstance(b, KernelNode):
+            if a.call.kernel is not b.call.kernel:
+                why = f"is {b.call.label}, not {a.call.label}"
+            elif a.call.geometry != b.call.geometry:
+                why = f"works on another shape than this {a.call.label}"
+        elif isinstance(a, MatmulNode) and isinstance(b, MatmulNode):
+            why = "is a product of other shapes or types" if a.call != b.call else None
+        elif a.nbytes != b.nbytes:  # type: ignore[union-attr]
+            why = f"moves {b.nbytes:,} bytes, not {a.nbytes:,}"  # type: ignore[union-attr]
+        elif isinstance(a, CopyNode) and mine.direction(k) != other.direction(k):
+            why = f"copies from {other.direction(k)}, not from {mine.direction(k)}"
+        if why is not None:
+            return f"its node {k} {why}"
+    return None
 
 
 def summary(nodes: Sequence[Node]) -> str:

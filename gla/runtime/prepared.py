@@ -33,6 +33,8 @@ class PreparedCall:
         machine.launched.add(self)
         self.launches = 0
         packed = executable.layout.pack(scalars)
+        for storage in inputs:
+            storage.check()
         made = settle(machine, executable.program, inputs, scalars)
         self._binding = Binding(machine.gate, executable.segments, Place(made.addresses, made.words), packed, self._use)
         for instance in self._binding.instances.values():

@@ -7,7 +7,7 @@ graphs, where the caller allows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gla.device.base import Geometry, Matmul, Parameters
@@ -94,18 +94,23 @@ class MatmulNode:
 Node = KernelNode | CopyNode | FillNode | MatmulNode
 
 
-def shifted(node: Node, buffers: int, words: int, nodes: int, first: tuple[int, ...]) -> Node:
-    """The node with its buffers, words and dependencies renumbered; one that waits for nothing waits for `first`."""
-    after = tuple(k + nodes for k in node.after) or first
+def renumbered(node: Node, buffer: Callable[[int], int], word: Callable[[int], int], after: tuple[int, ...]) -> Node:
+    """The node with other numbers for its buffers and words, and other dependencies."""
     if isinstance(node, KernelNode):
-        pointers = tuple((slot, buffer + buffers) for slot, buffer in node.pointers)
-        return replace(node, pointers=pointers, scalars=tuple((slot, word + words) for slot, word in node.scalars), after=after)
+        pointers = tuple((slot, buffer(b)) for slot, b in node.pointers)
+        return replace(node, pointers=pointers, scalars=tuple((slot, word(w)) for slot, w in node.scalars), after=after)
     if isinstance(node, CopyNode):
-        return replace(node, target=node.target + buffers, source=node.source + buffers, after=after)
+        return replace(node, target=buffer(node.target), source=buffer(node.source), after=after)
     if isinstance(node, FillNode):
-        return replace(node, target=node.target + buffers, after=after)
-    a, b, c, workspace = (buffer + buffers for buffer in node.buffers)
+        return replace(node, target=buffer(node.target), after=after)
+    a, b, c, workspace = (buffer(b) for b in node.buffers)
     return replace(node, a=a, b=b, c=c, workspace=workspace, after=after)
+
+
+def shifted(node: Node, buffers: int, words: int, nodes: int, first: tuple[int, ...]) -> Node:
+    """The node with its buffers, words and dependencies moved up; one that waits for nothing waits for `first`."""
+    after = tuple(k + nodes for k in node.after) or first
+    return renumbered(node, lambda b: b + buffers, lambda w: w + words, after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
