@@ -234,11 +234,14 @@ class ProgramCommand(click.Command):
         ctx.meta["gla.knobs"] = []
         if name is not None:
             program = type(self).load(name)
-            taken = {opt for param in self.params for opt in param.opts}
+            taken = self._own_flags()
             ctx.meta["gla.program"], ctx.meta["gla.name"] = program, name
             ctx.meta["gla.knobs"] = [knob for knob in knobs(program) if knob.kind in self.kinds]
             ctx.meta["gla.options"] = [knob.option() for knob in ctx.meta["gla.knobs"] if knob.flag not in taken]
         return super().parse_args(ctx, args)
+
+    def _own_flags(self) -> set[str]:
+        return {"--help"} | {opt for param in self.params for opt in param.opts}
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *ctx.meta.get("gla.options", ())]
@@ -249,7 +252,7 @@ class ProgramCommand(click.Command):
         if rows:
             with formatter.section(f"Flags of {ctx.meta['gla.name']}"):
                 formatter.write_dl(rows)
-        hidden = [knob for knob in ctx.meta["gla.knobs"] if knob.flag in {opt for param in self.params for opt in param.opts}]
+        hidden = [knob for knob in ctx.meta["gla.knobs"] if knob.flag in self._own_flags()]
         if hidden:
             with formatter.section("Given with --set NAME=VALUE, since the command has the flag"):
                 formatter.write_dl([(knob.name, knob.help) for knob in hidden])

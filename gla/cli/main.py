@@ -11,7 +11,6 @@ import click
 
 from gla.cli import render
 from gla.cli.exits import INTERRUPTED, guarded, usage
-from gla.cli.version import version
 
 COMMANDS = {
     "run": "Plan and run a program; its sizes, params and inputs are flags.",
@@ -50,13 +49,22 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        from gla.cli.version import version
+
+        print(f"gla {version()}")
+        ctx.exit()
+
+
 @click.command(
     "gla",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="gla COMMAND --help tells more; gla run PROGRAM --help lists the program's own flags.",
 )
-@click.version_option(version(), message="gla %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="The version of gla.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="Colours; auto: on a terminal.")
 def group(color: str | None) -> None:
     """Run simulations written in .gla, on the GPU or the CPU."""

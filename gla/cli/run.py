@@ -21,14 +21,28 @@ class RunCommand(flags.ProgramCommand):
     load = staticmethod(load_program)
 
 
-def check_out(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
-    """The folder for outputs: made, and tried, before anything is computed."""
-    if value is None or ctx.resilient_parsing:
+def check_out(out: str | None) -> Path | None:
+    """The folder for outputs: made, and tried, before anything is computed. None: the program writes nothing."""
+    if out is None:
         return None
     from gla.lang.io import check_folder
 
     with given():
-        return check_folder(value)
+        return check_folder(out)
+
+
+def writes(tree: Any) -> bool:
+    """Whether a program has statements that write files."""
+    from gla.lang import syntax as s
+    from gla.lang.dump import children
+
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, s.Output | s.Save):
+            return True
+        pending.extend(children(node))
+    return False
 
 
 @click.command("run", cls=RunCommand, short_help="Plan and run a program.")
@@ -65,7 +79,7 @@ def command(
     values = flags.gathered(ctx.meta["gla.knobs"], knobs, sets, params_file)
     checked = check_names(checks)
     chosen = check_entry(unit, entry)
-    folder = check_out(ctx, command.params[0], out if out is not None else ".")
+    folder = check_out(out if out is not None else "." if writes(unit.tree) else None)
     started = time.perf_counter()
 
     from gla.cli.devices import open_machine

@@ -99,8 +99,8 @@ def test_a_wrong_set_is_refused(gla, pair, word):
 
 
 def test_a_name_that_is_also_a_flag_of_the_command_is_set(gla, folder):
-    (folder / "o.gla").write_text("param out: f64 = 1.0\nrun { print out }\n")
-    assert gla("run", "o.gla", "--set", "out=3").out == "3.0\n"
+    (folder / "o.gla").write_text("param out: f64 = 1.0\nparam help: f64 = 2.0\nrun { print out, help }\n")
+    assert gla("run", "o.gla", "--set", "out=3", "--set", "help=4").out == "3.0 4.0\n"
     assert "--set" in gla("run", "o.gla", "--help").out
 
 

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from tests.cli.programs import ROOT
+
 STAGES = ["ast", "ir", "plan", "kernels", "graph"]
 
 
@@ -59,3 +61,15 @@ def test_an_unknown_function_names_the_nearest(gla, stage):
 def test_a_program_that_does_not_check_has_a_tree_all_the_same(gla):
     assert gla("ir", "wrong.gla", "--stage", "ast").code == 0
     assert gla("ir", "wrong.gla", "--stage", "ir").code == 1
+
+
+def test_a_loop_is_launched_once_and_what_follows_reads_its_result(gla):
+    heat = ROOT / "examples" / "heat.gla"
+    rows = json.loads(gla("ir", str(heat), "--stage", "graph", "--format", "json").out)
+    assert [row["kind"] for row in rows].count("loop") == 1
+
+
+def test_a_function_without_types_is_refused_with_its_parameter(gla, folder):
+    (folder / "f.gla").write_text("fn f(x) = x + 1.0\nrun { print f(1.0) }\n")
+    told = gla("ir", "f.gla", "--fn", "f")
+    assert told.code == 1 and "GLA0413" in told.err and "x: f64" in told.err

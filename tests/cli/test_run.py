@@ -25,6 +25,12 @@ def test_the_folder_is_looked_at_before_anything_is_computed(gla, folder):
     assert (told.code, told.out) == (2, "") and "is a file" in told.err
 
 
+def test_a_program_that_writes_nothing_needs_no_folder(gla, monkeypatch):
+    monkeypatch.setattr("gla.lang.io.check_folder", lambda folder: 1 / 0)
+    assert gla("run", "two.gla", "--entry", "first").code == 0
+    assert gla("run", "growth.gla").code == 101
+
+
 def test_files_of_an_earlier_run_are_replaced_and_that_is_said_once(gla):
     assert gla("run", "growth.gla").err == ""
     again = gla("run", "growth.gla")
@@ -96,14 +102,18 @@ def test_a_device_that_is_not_there_is_code_3(gla):
     assert told.code == 3 and told.out == "" and "GLA05" in told.err
 
 
-def test_auto_says_why_it_is_not_the_gpu(gla, monkeypatch):
-    monkeypatch.setenv("GLA_DEVICE", "host")
+def test_auto_says_why_it_is_not_the_gpu(monkeypatch):
+    from gla import config
     from gla.cli import devices
+    from gla.runtime.devices import get_device
 
     monkeypatch.setattr(devices, "gpu_present", lambda: True)
     monkeypatch.setattr(devices, "why_not_cuda", lambda: "the driver is too old")
-    assert gla("run", "two.gla", "--entry", "first").err == ""  # GLA_DEVICE asked for the host
-    assert gla("run", "two.gla", "--entry", "first", "--device", "cpu").err == ""
+    monkeypatch.setattr("gla.runtime.devices.get_device", lambda name: get_device("host"))
+    for device, line in [("auto", "the driver is too old; see gla doctor"), ("host", "")]:
+        monkeypatch.setattr(config, "environment", lambda device=device: config.Environment(device=device))
+        assert devices.open_machine("auto")[1].endswith(line) and bool(devices.open_machine("auto")[1]) == bool(line)
+    assert devices.open_machine("host")[1] == ""
 
 
 def test_time_tells_how_long_it_took(gla):
@@ -123,6 +133,23 @@ def test_a_fault_of_gla_is_code_101_and_leaves_a_report(gla, folder, monkeypatch
     assert told.code == 101 and "internal error: KeyError" in told.err and "Traceback" not in told.err
     (report,) = folder.glob("gla-report-*.txt")
     assert str(report) in told.err and "Traceback" in report.read_text()
+
+
+@pytest.mark.parametrize("name", ["with blank.gla", "größe.gla", "a.b.gla"])
+def test_any_file_name_will_do(gla, folder, name):
+    (folder / name).write_text('run { print "here" }\n')
+    assert gla("run", name).out == "here\n"
+
+
+def test_quiet_leaves_what_the_program_prints(gla):
+    told = gla("run", "growth.gla", "--quiet")
+    assert told.out.startswith("sum ") and told.err == ""
+
+
+def test_data_given_for_a_program_is_named(gla, folder):
+    np.save(folder / "x.npy", np.zeros(2))
+    told = gla("run", "x.npy", "growth.gla")
+    assert told.code == 2 and "data, not a program" in told.err
 
 
 # ---------------------------------------------------------------- in a process of its own
@@ -149,6 +176,17 @@ def test_a_full_device_for_standard_output_is_code_2(tmp_path):
             env=environment(), cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False,
         )  # fmt: skip
     assert told.returncode == 2 and b"standard output" in told.stderr and b"no space left" in told.stderr
+
+
+def test_a_second_interrupt_ends_at_once(folder):
+    process = subprocess.Popen(
+        arguments("run", "endless.gla", "--out", "o"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for(folder / "o" / "x_3000.npy", process)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and b"Traceback" not in err
 
 
 def test_a_full_traceback_is_shown_when_asked_for(tmp_path):
