@@ -6,21 +6,21 @@ state in a device array that each draw writes: a replayed draw goes on where the
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-import numpy as np
-
 from gla import dtypes
+from gla.array import realise
+from gla.array.assign import store
 from gla.array.boundary import public
 from gla.array.calls import operate
-from gla.array.create import asarray
 from gla.array.namespace import on
+from gla.array.scope import current
 from gla.array.value import Array
 from gla.dtypes import DType
 from gla.errors import DtypeError
 from gla.ir.functions import random as draws
-from gla.ir.functions.index import getitem
-from gla.ir.node import Node
+from gla.ir.functions.create import shape_of
 from gla.ir.spans import labels
 
 __all__ = ["Generator", "bits", "fold", "key", "normal", "randint", "split", "uniform"]
@@ -89,45 +89,77 @@ def randint(key: Any, shape: Any, low: Any, high: Any, *, dtype: Any = None) -> 
 
 
 class Generator:
-    """Draws whose state advances: `uniform`, `normal`, `integers`. Reproducible from the seed.
+    """Draws whose state advances: `uniform`, `normal`, `integers`, `bits`. Reproducible from the seed.
 
-    `state` is an array of two uint64 (key, number of draws so far): read it, or set it by `g.state = saved`, without waiting.
+    The state is a device array of three uint64: the key, and the low and high word of a counter of 128 bits, which a draw moves
+    on by its number of elements. Nothing here waits for the device; in a graph each launch goes on where the last one stopped.
     """
 
+    __slots__ = ("__weakref__", "_state")
+
     def __init__(self, seed: int = 0, *, device: str | None = None) -> None:
-        self._state = asarray([int(seed) % (1 << 64), 0], "uint64", device)
+        number = _seed(seed)
+        self._state: Array = on(device, lambda: operate(draws.initial_state, (), (number,)))
+        if current.get() is None:
+            realise.own([self._state])
+
+    @property
+    def device(self) -> str:
+        """Where the numbers are drawn."""
+        return self._state.device
 
     @property
     def state(self) -> Array:
-        """A copy of the state."""
+        """A copy of the state as it is now, as an array: save it, and set it again by `g.state = saved`."""
         return self._state.copy()
 
     @state.setter
     def state(self, value: Any) -> None:
         self._state.assign(value)
 
-    def _next(self) -> Array:
-        """The key of the next draw; the state moves on."""
+    @public
+    def seed(self, seed: int) -> None:
+        """Start anew, as `Generator(seed)` does."""
+        number = _seed(seed)
+        store(self._state, (), lambda _: draws.initial_state(number))
 
-        def child(node: Node) -> Node:
-            return draws.fold(getitem(node, 0), getitem(node, 1))
-
-        made: Array = operate(child, (self._state,))
-
-        self._state[1] = self._state[1] + np.uint64(1)
+    def _draw(self, draw: Any, shape: Any, *operands: Any) -> Array:
+        """What `draw(source, extents, *operands)` makes of the state; the state moves on."""
+        extents = shape_of(_shape(shape))
+        made: Array = operate(lambda node, *rest: draw(draws.counted(node), extents, *rest), (self._state, *operands))
+        store(self._state, (), lambda node: draws.advanced(node, prod(extents)))
         return made
 
     @public
+    def bits(self, shape: Any = ()) -> Array:
+        """Uniform 64-bit integers as uint64."""
+        return self._draw(draws.bits, shape)
+
+    @public
     def uniform(self, shape: Any = (), *, dtype: Any = None, low: Any = 0.0, high: Any = 1.0) -> Array:
-        """Uniform on [low, high)."""
-        return uniform(self._next(), shape, dtype=dtype, low=low, high=high)
+        """Uniform on [low, high), of the default float or `dtype`."""
+        wanted = _dtype(dtype)
+        if type(low) is float and type(high) is float and (low, high) == (0.0, 1.0):
+            return self._draw(lambda source, extents: draws.uniform(source, extents, wanted), shape)
+        return self._draw(lambda source, extents, a, b: draws.uniform(source, extents, wanted, a, b), shape, low, high)
 
     @public
     def normal(self, shape: Any = (), *, dtype: Any = None) -> Array:
         """Standard normal numbers."""
-        return normal(self._next(), shape, dtype=dtype)
+        wanted = _dtype(dtype)
+        return self._draw(lambda source, extents: draws.normal(source, extents, wanted), shape)
 
     @public
     def integers(self, low: Any, high: Any, shape: Any = (), *, dtype: Any = None) -> Array:
-        """Integers in [low, high)."""
-        return randint(self._next(), shape, low, high, dtype=dtype)
+        """Integers in [low, high), int64 or `dtype`."""
+        wanted = _dtype(dtype)
+        return self._draw(lambda source, extents, a, b: draws.randint(source, extents, a, b, wanted), shape, low, high)
+
+    def __repr__(self) -> str:
+        return f"<gla.random.Generator on {self.device}>"
+
+
+def _seed(seed: Any) -> int:
+    if isinstance(seed, (bool, Array)) or not hasattr(seed, "__index__"):
+        raise DtypeError("GLA0216", f"a seed is one integer, not {seed!r:.40}", labels=labels("here"), help="use Generator(0)")
+    return int(seed)
