@@ -53,6 +53,7 @@ class Frame:
     emits: list[tuple[Value, int, Span]] = field(default_factory=list)
     broken: Node | None = None
     stopped: bool = False
+    trip: int = 0  # of an unrolled loop
     depth: int = 0  # branches that the statement at hand stands in
 
 
@@ -76,6 +77,7 @@ class Context:
         self.guards: list[Node] = []
         self.calls: list[tuple[str, Any, Span]] = []
         self.draws: dict[Node, Span] = {}
+        self.moving: list[set[Node]] = []  # for each loop around: the nodes that differ from trip to trip
         self.warnings: list[Diagnostic] = []
         self.tolerance: Node | None = None
         self.inlined: set[Any] = set()  # functions of the program that were called

@@ -88,7 +88,14 @@ def save_effect(ctx: Context, scope: Scope, statement: s.Save, outputs: Outputs)
 def output_effect(
     ctx: Context, scope: Scope, statement: s.Output, outputs: Outputs, reporter: Reporter, in_loop: bool
 ) -> Effect:
-    every = _every(ctx, scope, statement, in_loop)
+    listed = ctx.frame is not None and ctx.frame.kind == "unrolled"
+    every = _every(ctx, scope, statement, in_loop or listed)
+    if listed and every:
+        # A loop over a list is unrolled, and so is its count of trips.
+        assert ctx.frame is not None
+        due = (ctx.frame.trip + 1) % every == 0
+    else:
+        due = True
     named: list[tuple[str, Node]] = []
     for k, entry in enumerate(statement.values):
         label = entry.name.id if entry.name is not None else _label(entry.value, k)
@@ -119,7 +126,11 @@ def output_effect(
     def fire(values: Sequence[Any]) -> None:
         put(format_parts(path.parts, values[len(nodes) :]), dict(zip(names, values)))
 
-    return Effect((*nodes, *_leaves(path)), fire, every)
+    return Effect((*nodes, *_leaves(path)) if due else (), fire if due else _nothing, 0 if listed else every)
+
+
+def _nothing(values: Sequence[Any]) -> None:
+    """An output that is not due."""
 
 
 def _logged(

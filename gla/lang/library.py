@@ -16,7 +16,7 @@ from gla.errors import DtypeError, GlaError, ShapeError
 from gla.ir.builder import apply, broadcast, cast, constant, is_constant
 from gla.ir.functions import control, create, elementwise, linear, random, reduce, shape
 from gla.ir.functions.index import getitem
-from gla.ir.node import Node
+from gla.ir.node import Node, topological
 from gla.ir.ops.table import ELEMENTWISE
 from gla.lang import syntax as s
 from gla.lang.context import number
@@ -142,6 +142,12 @@ class placed:
 def _note_draw(site: Site, key: Node) -> None:
     """A key that was already used up by another draw gives the same numbers again."""
     ctx = site.ctx
+    if ctx.moving and ctx.moving[-1].isdisjoint(topological([key])):
+        ctx.warn(
+            "GLA0250", f"`{site.name}` uses the same key in every trip of the loop: each trip has the same random bits", (site.span, ""),
+            help="derive a key for each trip: random.fold(key, step)",
+        )  # fmt: skip
+        return
     before = ctx.draws.setdefault(key, site.span)
     if before != site.span and key.op != "gather":
         ctx.warn(
@@ -197,7 +203,7 @@ def _reduction(name: str) -> Builtin:
                 return fold(folded("maximum" if name == "max" else "minimum", nodes))
         return plain.call(site, positional, named)
 
-    return Builtin(name, run)
+    return Builtin(name, run, generators=True)
 
 
 def _cast(x: Node, dtype: dtypes.DType) -> Node:
@@ -301,7 +307,7 @@ def _load(site: Site, positional: Sequence[Argument], named: dict[str, Argument]
     try:
         return site.ctx.engine.load(path, key, skip, site.span.file)
     except GlaError as error:
-        raise site.ctx.relabel(error, site.span, (given["path"].span, None)) from None
+        raise site.ctx.relabel(error, given["path"].span) from None
 
 
 def _draw(name: str, parameters: str, function: Callable[..., Any]) -> Builtin:

@@ -87,7 +87,7 @@ def value_text(value: Value, spec: str, values: Iterator[Any]) -> str:
         case None:
             return "nothing"
         case tuple():
-            return f"({', '.join(value_text(v, spec, values) for v in value)})"
+            return f"({', '.join(value_text(v, spec, values) for v in value)}{',' if len(value) == 1 else ''})"
         case Record():
             return f"{value.struct.name}({', '.join(f'{k} = {value_text(v, spec, values)}' for k, v in value.fields.items())})"
         case Text():

@@ -111,13 +111,13 @@ def _bind(ctx: Context, scope: Scope, name: str, kind: str, span: Span, thunk: C
             )
         state["open"] = True
         # A top-level value belongs to no loop, branch or call that happens to ask for it first.
-        kept = (ctx.frame, ctx.guards, ctx.effects, ctx.tolerance, ctx.calls)
-        ctx.frame, ctx.guards, ctx.effects, ctx.tolerance, ctx.calls = None, [], None, None, []
+        kept = (ctx.frame, ctx.guards, ctx.effects, ctx.tolerance, ctx.calls, ctx.moving)
+        ctx.frame, ctx.guards, ctx.effects, ctx.tolerance, ctx.calls, ctx.moving = None, [], None, None, [], []
         try:
             return thunk()
         finally:
             state["open"] = False
-            ctx.frame, ctx.guards, ctx.effects, ctx.tolerance, ctx.calls = kept
+            ctx.frame, ctx.guards, ctx.effects, ctx.tolerance, ctx.calls, ctx.moving = kept
 
     scope.names[name] = Binding(name, kind, None, span, once)
 

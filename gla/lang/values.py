@@ -50,11 +50,13 @@ class Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Builtin:
-    """A function of the library. `call(call site, positional, named)`; `draws`: takes a random key first, that it uses up."""
+    """A function of the library. `call(call site, positional, named)`; `draws`: takes a random key first, that it uses up;
+    `generators`: may be called with `x for ..`."""
 
     name: str
     call: Callable[..., Value]
     draws: bool = False
+    generators: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +147,7 @@ def kind_of(value: Value) -> str:
         case None:
             return "nothing"
         case tuple():
-            return f"({', '.join(map(kind_of, value))})"
+            return f"({', '.join(map(kind_of, value))}{',' if len(value) == 1 else ''})"
         case Record():
             return f"a record {value.struct.name}"
         case Struct():

@@ -48,6 +48,11 @@ def call_expr(ctx: Context, scope: Scope, expr: s.Call) -> Value:
     listed = isinstance(function, Builtin) and function.name in LISTS
     positional = [_argument(ctx, scope, a, listed) for a in expr.args]
     named = {k.name.id: _argument(ctx, scope, k.value) for k in expr.kwargs}
+    loose = next((a for a in expr.args if isinstance(a, s.Generator)), None)
+    if loose is not None and not (isinstance(function, Builtin) and function.generators):
+        raise ctx.error(
+            DtypeError, "GLA0244", "only a reduction takes elements one by one", (loose.span, ""), help="write [x for ..] for an array of them"
+        )  # fmt: skip
     return call(ctx, scope, function, positional, named, expr.span, expr.function.span)
 
 

@@ -69,7 +69,7 @@ def build_trip(
     values = [b.get() for b in touched]
     inits = [n for v in values for n in leaves(v)]
     names = [b.name for b, v in zip(touched, values) for _ in leaves(v)]
-    kept = (ctx.frame, ctx.checks, ctx.guards, ctx.effects)
+    kept, outside = (ctx.frame, ctx.checks, ctx.guards, ctx.effects), ctx.moving
     try:
         for _ in range(4):
             counter = new_input(COUNTER, "k")
@@ -79,6 +79,7 @@ def build_trip(
                 binding.value = rebuild(value, rest)
             frame = Frame("for" if isinstance(loop, s.For) else "while", loop.body)
             ctx.frame, ctx.checks, ctx.guards, ctx.effects = frame, [], [], effects
+            ctx.moving = [*outside, {counter, *params}]
             if effects is not None:
                 effects.start()
             condition = _condition(ctx, scope, loop)
@@ -94,6 +95,7 @@ def build_trip(
         checks = tuple(ctx.checks)
     finally:
         ctx.frame, ctx.checks, ctx.guards, ctx.effects = kept
+        ctx.moving = outside
         for binding, value in zip(touched, values):
             binding.value = value
     after = [control.as_type(a, c.type) for a, c in zip(after, inits)]
@@ -290,7 +292,7 @@ def unrolled(ctx: Context, scope: Scope, loop: s.For, items: Sequence[Value]) ->
     rows: dict[int, list[Value]] = {}
     forms: list[tuple[Value, int]] = []
     for k, item in enumerate(items):
-        outer, ctx.frame = ctx.frame, Frame("unrolled", loop.body)
+        outer, ctx.frame = ctx.frame, Frame("unrolled", loop.body, trip=k)
         try:
             inner = Scope(scope)
             inner.bind(loop.variable.id, "loop", item, loop.variable.span)

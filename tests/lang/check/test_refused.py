@@ -53,6 +53,7 @@ CASES = [
     ("a format that is none", 'run { output: ones(3) to "a.h5" }', "GLA0803", "HDF5"),
     ("declared twice", "const a = 1\nfn a() = 2", "GLA0105", "`a` is declared twice"),
     ("an uncalled function", "fn f(x: f64[3], y: f64[4]) = x + y", "GLA0301", "f64[3] and f64[4]"),
+    ("a generator for an array", "fn f(x) = x\nrun { print f(i for i in 0..3) }", "GLA0244", "[x for ..]"),
     ("wrong number of arguments", "fn f(a, b) = a\nrun { print f(1) }", "GLA0243", "needs `b`"),
 ]  # fmt: skip
 
@@ -72,6 +73,8 @@ def test_refused(check: Any, program: str, code: str, words: str) -> None:
 
 WARNINGS = [
     ("a key for two draws", "run { let k = random.key(0)\n print random.normal(k, (2,)) + random.normal(k, (2,)) }", "GLA0250"),
+    ("a key for every trip", "run { let k = random.key(0)\n for i in 0..3 { print random.uniform(k, (2,)) } }", "GLA0250"),
+    ("a file that every trip overwrites", 'run { for i in 0..3 { output: i to "i.npy" } }', "GLA0257"),
     ("a dim used once", "fn f(x: f64[nn]) = x", "GLA0305"),
     ("a parameter that hides a size", "size n = 3\nfn f(n: f64) = n", "GLA0104"),
     ("a variable that hides a param", "param p = 3.0\nrun { let p = 1\n print p }", "GLA0104"),

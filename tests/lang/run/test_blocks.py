@@ -262,3 +262,20 @@ def test_a_test_names_the_variant_that_fails() -> None:
 def test_the_ir_of_a_run_needs_no_device() -> None:
     graphs = Session(load("state u = zeros(3)\nrun { for k in 0..5 { u += 1.0 } }", "p.gla"), device="none").graph()
     assert any(node.op == "loop" for graph in graphs for node in graph.nodes())
+
+
+def test_a_loop_over_a_list_counts_its_trips(run: Any) -> None:
+    session, _ = run('run { for m in [2, 3, 4, 5] { output every 2: m to "m.npy" } }')
+    assert session.outputs["m.npy"]["m"].tolist() == [3, 5]
+
+
+def test_a_stencil_reaches_into_the_functions_that_it_calls(run: Any) -> None:
+    assert lines(run, "fn f(a) = a[1] - a[0]\nrun { let u = arange(4.0)\n print stencil(u: periodic) { f(u) } }") == [
+        "[ 1.  1.  1. -3.]"
+    ]
+
+
+def test_loops_without_trips_and_without_rows(run: Any) -> None:
+    assert lines(
+        run, "run { let a = for k in 0..0 { emit k }\n let b = for k in 0..5 { emit k every 9 }\n print a.shape, b.shape }"
+    ) == ["(0,) (0,)"]
