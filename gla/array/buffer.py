@@ -16,7 +16,7 @@ from gla.ir.types import Type
 
 _storages: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
 _making = threading.Lock()
-_realised: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
+_realised: weakref.WeakKeyDictionary[Node, weakref.ref[Node]] = weakref.WeakKeyDictionary()
 
 
 class Buffer:
@@ -85,16 +85,18 @@ def retire(leaf: Node | None) -> None:
 
 
 def remember(node: Node, leaf: Node) -> None:
-    """`node` has been computed: its value is what `leaf` reads."""
+    """`node` has been computed: its value is what `leaf` reads, as long as somebody else keeps the leaf. A node may live long
+    after its arrays, in a plan (`gla.zeros(10**9)` has no inputs, so that every use is the same node)."""
     if node.op != "input":
-        _realised[node] = leaf
+        _realised[node] = weakref.ref(leaf)
 
 
 def resolved(node: Node) -> Node:
     """The leaf that holds the value of `node`, if it was computed and is still there; else the node itself."""
     if node.op == "input":
         return node
-    leaf = _realised.get(node)
+    entry = _realised.get(node)
+    leaf = entry() if entry is not None else None
     if leaf is None:
         return node
     if leaf not in _storages:
