@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gla.config import environment
-from gla.errors import GlaError
+from gla.errors import GlaError, InternalError
 from gla.ir.spans import _HOUSE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def trimmed(error: GlaError) -> GlaError:
     """The error with the frames of gla taken out of its traceback."""
-    if environment().full_traceback:
+    if environment().full_traceback or isinstance(error, InternalError):
         return error
     frames = []
     entry = error.__traceback__

@@ -215,9 +215,8 @@ class GraphExecutable:
         if scope is not None:
             self._inline(scope)
             return
-        realise.before_write(self._changed)
-        self.record.launch(stream)
-        realise.after_write(self._changed)
+        with realise.writing(self._changed):
+            self.record.launch(stream)
 
     __call__ = launch
 

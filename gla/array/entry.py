@@ -14,10 +14,13 @@ import numpy as np
 from gla.array import engine, realise
 from gla.array.assign import put, read, region
 from gla.array.buffer import Buffer, signature_of
+from gla.array.devices import current_device
 from gla.array.guards import RangeGuard
+from gla.array.signature import ABSENT
 from gla.array.trace import Slot, map_leaves
 from gla.array.value import Array, from_buffer, from_node, node_of
 from gla.errors import AliasError, RangeError
+from gla.ir.builder import default_float
 from gla.ir.graph import Graph
 from gla.ir.spans import labels
 from gla.ir.types import Type
@@ -29,8 +32,8 @@ class Entry:
     """`order[k]`: which array leaf input k is; `constants`: buffers after them; `written`: leaves that the function writes."""
 
     __slots__ = (
-        "cells", "codes", "constants", "count", "device", "executable", "globals", "graph", "guards", "limits", "names", "order", "plain",
-        "results", "signatures", "single", "specs", "structure", "types", "written",
+        "cells", "codes", "constants", "count", "default", "device", "executable", "globals", "graph", "guards", "limits", "names", "order",
+        "plain", "results", "signatures", "single", "specs", "structure", "types", "written",
     )  # fmt: skip
 
     def __init__(
@@ -43,6 +46,7 @@ class Entry:
         self.types = tuple(Type(node.dtype, node.shape) for node in graph.results)
         self.signatures = tuple(signature_of(t, device) for t in self.types)
         self.executable = engine.compile_graph(graph, device) if graph.results or graph.writes else None
+        self.default = default_float.get()
         self.single = type(structure) is Slot
         self.specs: tuple[Any, ...] | None = None
         self.codes: tuple[Any, ...] = ()
@@ -74,7 +78,7 @@ class Entry:
                 found.append(value)
             elif kind is spec:
                 scalars.append(value)
-            elif type(spec) is not Known or spec.value is not value:
+            elif type(spec) is not Known or (spec.value is not value and not spec.equals(value)):
                 return MISS
         for function, code, defaults, kwdefaults in self.codes:
             if (
@@ -84,15 +88,20 @@ class Entry:
             ):
                 return MISS
         for cell, value in self.cells:
-            if cell.cell_contents is not value:
+            try:
+                if cell.cell_contents is not value:
+                    return MISS
+            except ValueError:  # the variable was deleted
                 return MISS
             if type(value) is Array:
                 found.append(value)
         for space, name, value in self.globals:
-            if space.get(name) is not value:
+            if space.get(name, ABSENT) is not value:
                 return MISS
             if type(value) is Array:
                 found.append(value)
+        if default_float.get() is not self.default or (not found and current_device() != self.device):
+            return MISS
         storages = [array._buffer.storage for array in found]
         if len(storages) > 1 and len(set(map(id, storages))) != len(storages):
             return MISS
@@ -103,19 +112,20 @@ class Entry:
         executable = self.executable
         if executable is None:
             return self.finish(())
-        changed = None
+        changed: list[Any] = []
         if self.written:
             if any(array._base is not None for array in found):
                 return MISS
             changed = [found[k]._buffer for k in self.written]
-            realise.before_write(changed)
         try:
-            outputs = executable.run(storages, scalars)
+            if changed:
+                with realise.writing(changed):
+                    outputs = executable.run(storages, scalars)
+            else:
+                outputs = executable.run(storages, scalars)
         except RangeError:
             self.check_limits(scalars)
             raise
-        if changed is not None:
-            realise.after_write(changed)
         if self.single:
             return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0]))
         return self.finish(outputs)
@@ -139,9 +149,8 @@ class Entry:
             return self.finish(self.executable.run(storages, scalars))
         self.check_overlap(arrays)
         changed = [b for k in self.written if (b := arrays[k]._buffer) is not None]
-        realise.before_write(changed)
-        outputs = self.executable.run(storages, scalars)
-        realise.after_write(changed)
+        with realise.writing(changed):
+            outputs = self.executable.run(storages, scalars)
         for k in self.written:
             if arrays[k]._base is not None:
                 through(arrays[k])
@@ -191,6 +200,11 @@ class Known:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+    def equals(self, value: Any) -> bool:
+        """Whether an integer or string is equal; of anything else identity says it."""
+        kind = type(value)
+        return (kind is int or kind is str) and kind is type(self.value) and bool(value == self.value)
 
 
 def through(view: Array) -> None:

@@ -202,9 +202,8 @@ def _run(machine: Any, call: Any, spots: Sequence[Spot]) -> None:
         storages.append(buffer.storage.view(spot.offset, spot.nbytes))
         if spot.written and buffer not in changed:
             changed.append(buffer)
-    realise.before_write(changed)
-    launch(machine, call, storages, [s.written for s in spots])
-    realise.after_write(changed)
+    with realise.writing(changed):
+        launch(machine, call, storages, [s.written for s in spots])
     for spot in spots:
         if spot.view is not None and spot.root._buffer in changed:
             refresh(spot.view, spot.root)

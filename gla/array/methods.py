@@ -12,6 +12,7 @@ from gla.array import create, interop, operators, realise
 from gla.array.boundary import public
 from gla.array.calls import operate
 from gla.array.namespace import FUNCTIONS, reshape
+from gla.array.scope import current, look_error
 from gla.array.value import Array, fetch
 from gla.errors import ShapeError
 from gla.ir.functions.elementwise import imag, real
@@ -26,8 +27,6 @@ _AXIS_FIRST = {"sum", "prod", "max", "min", "any", "all", "mean", "var", "std", 
 
 def _one(array: Array, what: str) -> Any:
     if array.size != 1:
-        from gla.array.scope import current, look_error
-
         if array._scope is not None or current.get() is not None:
             raise look_error(array, what)
         hint = "use gla.any(x) or gla.all(x)" if what == "bool()" else "index one element, or use .numpy()"
@@ -112,13 +111,16 @@ def transposed(self: Array) -> Array:
 
 def free(self: Array) -> None:
     """Give the memory back now (after launches that use it). Pending values that read the array are computed before."""
+    scope = current.get()
+    if scope is not None:
+        scope.free(self)
+        return
     if self._buffer is None:
         realise.own([self])
     buffer = self._buffer
     assert buffer is not None
-    realise.before_write([buffer])
-    buffer.storage.free()
-    realise.after_write([buffer])
+    with realise.writing([buffer]):
+        buffer.storage.free()
 
 
 def contains(self: Array, value: Any) -> bool:

@@ -7,8 +7,9 @@ their own (they keep the old contents). What comes after is a new program on new
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gla.array import engine, realise
@@ -17,20 +18,23 @@ from gla.array.buffer import Buffer
 from gla.array.scope import outside
 from gla.array.trace import strong
 from gla.array.value import Array, node_of
+from gla.ir.builder import constant_value
 from gla.ir.graph import Graph as Program
+from gla.ir.graph import new_input, substitute
 from gla.ir.node import Node, topological
 from gla.ir.types import Type
 
 if TYPE_CHECKING:
-    from gla.array.capture import CaptureScope
+    from gla.array.capture import GraphExecutable
+    from gla.array.recording import CaptureScope
     from gla.runtime.capture import CaptureScope as Recorder
 
 
 class Recorded:
-    """A program as launches need it: buffers read and written, and the outputs."""
+    """A program as launches need it: buffers read and written, and the outputs, whose storage the sink sets."""
 
-    def __init__(self, program: Program, used: list[Buffer], written: list[Buffer], outputs: list[Buffer]) -> None:
-        self.program, self.used, self.written, self.outputs = program, used, written, outputs
+    def __init__(self, used: list[Buffer], written: list[Buffer], outputs: list[Buffer]) -> None:
+        self.used, self.written, self.outputs = used, written, outputs
 
     @property
     def changed(self) -> list[Buffer]:
@@ -62,14 +66,27 @@ class Launched:
         return list(dict.fromkeys(b for b, (_, _, written) in zip(self.buffers, self.spots) if written))
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """An executable launched between two programs. `changed`: the buffers that it writes."""
+
+    changed: list[Buffer]
+
+
 class Sink(Protocol):
     """Where the parts of a capture go."""
 
-    def run(self, program: Program, used: Sequence[Buffer], written: Sequence[Buffer]) -> Sequence[Any]:
-        """Take a program; gives the storages of its results."""
+    def lease(self, storage: Any) -> None:
+        """The capture uses this memory: refuse it if it is freed, keep it otherwise."""
+
+    def run(self, program: Program, part: Recorded) -> None:
+        """Take a program, and set the storages of its outputs, now or when it is run."""
 
     def launch(self, part: Launched) -> None:
         """Take a kernel."""
+
+    def replay(self, executable: GraphExecutable) -> None:
+        """Take the operations of an executable."""
 
 
 class Recording:
@@ -78,35 +95,79 @@ class Recording:
     def __init__(self, recorder: Recorder, device: str) -> None:
         self.recorder, self.device = recorder, device
 
-    def run(self, program: Program, used: Sequence[Buffer], written: Sequence[Buffer]) -> Sequence[Any]:
-        from gla import compiler
+    def lease(self, storage: Any) -> None:
+        self.recorder.lease([storage])
 
-        made = compiler.program(program, engine.machine(self.device), engine.options())
-        return self.recorder.add(made, [b.storage for b in used])
+    def run(self, program: Program, part: Recorded) -> None:
+        graph, scalars = lifted(program)
+        executable = engine.compile_graph(graph, self.device)
+        made = self.recorder.add(executable.program, [b.storage for b in part.used], scalars)
+        for buffer, storage in zip(part.outputs, made):
+            buffer.storage = storage
 
     def launch(self, part: Launched) -> None:
         self.recorder.add_kernel(part.call, storages(part))
 
+    def replay(self, executable: GraphExecutable) -> None:
+        self.recorder.add_executable(executable.record)
+
 
 class Running:
-    """Parts are run at once, in order."""
+    """Parts are run in order when the body is done (`finish`), so that a body which fails has run nothing."""
 
     def __init__(self, device: str) -> None:
         self.device = device
+        self.executables: list[Any] = []
+        self._todo: list[Callable[[], None]] = []
 
-    def run(self, program: Program, used: Sequence[Buffer], written: Sequence[Buffer]) -> Sequence[Any]:
-        executable = engine.compile_graph(program, self.device)
-        realise.before_write(written)
-        made = engine.run(executable, [b.storage for b in used], ())
-        realise.after_write(written)
-        return made
+    def lease(self, storage: Any) -> None:
+        storage.check()
+
+    def run(self, program: Program, part: Recorded) -> None:
+        graph, scalars = lifted(program)
+        executable = engine.compile_graph(graph, self.device)
+        self.executables.append(executable)
+        self._todo.append(partial(_run, executable, part, scalars))
 
     def launch(self, part: Launched) -> None:
-        from gla.runtime.launch import launch
+        self._todo.append(partial(_launch, engine.machine(self.device), part))
 
-        realise.before_write(part.changed)
-        launch(engine.machine(self.device), part.call, storages(part), [written for *_, written in part.spots])
-        realise.after_write(part.changed)
+    def replay(self, executable: GraphExecutable) -> None:
+        self._todo.append(executable.launch)
+
+    def finish(self) -> None:
+        """Run everything."""
+        for run in self._todo:
+            run()
+
+
+def _run(executable: Any, part: Recorded, scalars: Sequence[Any]) -> None:
+    with realise.writing(part.written):
+        made = engine.run(executable, [b.storage for b in part.used], scalars)
+    for buffer, storage in zip(part.outputs, made):
+        buffer.storage = storage
+
+
+def _launch(machine: Any, part: Launched) -> None:
+    from gla.runtime.launch import launch
+
+    with realise.writing(part.changed):
+        launch(machine, part.call, storages(part), [written for *_, written in part.spots])
+
+
+def lifted(program: Program) -> tuple[Program, tuple[Any, ...]]:
+    """The program with the numbers that are no literals as runtime scalars, and those numbers: so that another number meets the
+    same plan."""
+    counts = {node.operands[0] for node in program.nodes() if node.op == "loop"}
+    loose = [n for n in program.nodes() if n.op == "constant" and not n.attr("literal") and n not in counts]
+    if not loose:
+        return program, ()
+    replacement = {node: new_input(node.type, scalar=True) for node in loose}
+    new = substitute(program.roots, replacement)
+    results = len(program.results)
+    writes = tuple((target, value) for (target, _), value in zip(program.writes, new[results:]))
+    graph = Program((*program.inputs, *replacement.values()), new[:results], writes)
+    return graph, tuple(constant_value(node) for node in loose)
 
 
 def storages(part: Launched) -> list[Any]:
@@ -117,6 +178,12 @@ def storages(part: Launched) -> list[Any]:
 # --- recording
 def launch(scope: CaptureScope, call: Any, spots: Sequence[Spot]) -> None:
     """Record a kernel on `spots`, whose roots are arrays of the scope."""
+    with scope.lock:
+        _record(scope, call, spots)
+
+
+def _record(scope: CaptureScope, call: Any, spots: Sequence[Spot]) -> None:
+    scope.admit()
     needed = list({id(s.root): s.root for s in spots if scope.place(s.root) is None}.values())
     if needed:
         divide(scope, needed, (), ())
@@ -138,6 +205,22 @@ def launch(scope: CaptureScope, call: Any, spots: Sequence[Spot]) -> None:
     for s in spots:
         if s.view is not None:
             s.view._value, s.view._seen = read(node_of(s.root), s.view._path), s.root._stamp
+
+
+def replay(scope: CaptureScope, executable: GraphExecutable) -> None:
+    """Record the operations of an executable."""
+    changed = executable.changed
+    for buffer in changed:
+        scope.variable(buffer)
+    places = [k for k, buffer in enumerate(scope.used) if buffer in changed]
+    divide(scope, (), places, ())
+    assert scope.sink is not None
+    with outside():
+        scope.sink.replay(executable)
+    scope.parts.append(Replayed(changed))
+    for k in places:
+        scope.renew(k)
+        scope.inside[k]._version += 1
 
 
 def _place(scope: CaptureScope, root: Array) -> int:

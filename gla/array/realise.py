@@ -223,20 +223,44 @@ def _overwrite(
     return True
 
 
-def before_write(buffers: Sequence[Buffer]) -> None:
-    """Realise the pending readers of what is about to be written; with nobody waiting it only looks."""
-    if not buffers:
-        return
-    place = pending.place(buffers[0].device)
-    if not place.waiting:
-        return
-    with place.lock:
-        waiting = readers(place, {b.leaf for b in buffers if b.has_leaf})
-        if waiting:
-            own(waiting)
+class writing:
+    """Around a launch that overwrites `buffers`: pending readers are realised first, later expressions read the new contents.
 
+    With nobody waiting it only looks. When the launch fails, all is as it was.
+    """
 
-def after_write(buffers: Sequence[Buffer]) -> None:
-    """What was read by the old leaves is gone."""
-    for buffer in buffers:
-        retire(buffer.renew())
+    __slots__ = ("buffers", "old", "place")
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.buffers = buffers
+        self.place = pending.place(buffers[0].device) if buffers else None
+        self.old: list[Node | None] = []
+
+    def __enter__(self) -> None:
+        if self.place is None:
+            return
+        self.place.lock.acquire()
+        try:
+            self.old = [buffer.renew() for buffer in self.buffers]
+            leaves = {leaf for leaf in self.old if leaf is not None}
+            if leaves and self.place.waiting:
+                own(readers(self.place, leaves))
+        except BaseException:
+            self._undo()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.place is None:
+            return
+        if kind is not None:
+            self._undo()
+            return
+        for leaf in self.old:
+            retire(leaf)
+        self.place.lock.release()
+
+    def _undo(self) -> None:
+        assert self.place is not None
+        for buffer, leaf in zip(reversed(self.buffers), reversed(self.old)):
+            buffer.restore(leaf)
+        self.place.lock.release()

@@ -37,6 +37,10 @@ _LIBRARIES = tuple(
 )
 
 
+ABSENT = object()
+"""Stands for a global that is not there (a builtin, as a rule): one that is made later is noticed."""
+
+
 class Same:
     """An object that counts by identity."""
 
@@ -263,6 +267,7 @@ class Walk:
                 self.references.append((space, name, space[name]))
                 self.visit(space[name], name, True)
             else:
+                self.references.append((space, name, ABSENT))
                 self.key.append(None)
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: B023, PLW0108
 """Cases from other tools' bug reports (ids as in the list of cases), as lazy expressions and in functions."""
 
 import math

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF015, RUF043
 """Loops and choices as values, in traces and outside of them."""
 
 import dataclasses

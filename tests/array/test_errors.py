@@ -1,3 +1,4 @@
+# ruff: noqa: F821, PLW0108
 """Errors: both operands named, where they came from, tracebacks that end at the user's line."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# ruff: noqa: B023, PLW0108, RUF012, RUF015
 """What a `gla.function` sees: semantics.md, section 2, and functions as people write them (cases g94-g145)."""
 
 import collections
@@ -125,7 +126,7 @@ def test_g98_structures_are_inputs_leaf_by_leaf():
 def test_other_lengths_and_keys_are_other_signatures_and_unknown_leaves_are_named():
     @gla.function
     def f(d):
-        return sum(d.values(), A([0.0]) * 0 if False else 0.0)
+        return sum(d.values())
 
     assert float(f({"a": A([1.0])})[0]) == 1
     assert float(f({"a": A([1.0]), "b": A([2.0])})[0]) == 3
@@ -225,7 +226,7 @@ def test_bool_of_a_traced_value_shows_the_rewrites():
 
 @pytest.mark.parametrize(
     "look",
-    [float, int, complex, np.asarray, list_ := (lambda x: x.tolist()), lambda x: x.item(), str, lambda x: x.numpy(), gla.eval],
+    [float, int, complex, np.asarray, lambda x: x.tolist(), lambda x: x.item(), str, lambda x: x.numpy(), gla.eval],
 )
 def test_other_looks_inside_a_trace_are_refused(look):
     @gla.function
@@ -614,10 +615,7 @@ def test_a_weak_integer_that_does_not_fit_is_refused_before_anything_runs():
         return x * (n + 100)
 
     x = A([1, 2], "int8")
-    assert N(f(x, 3)).tolist() == [
-        4 * 103 - 512 + 256 - 256 + 0 if False else np.int8(np.int64(412).astype(np.int8)),
-        np.int8(np.int64(515).astype(np.int8)),
-    ]
+    assert N(f(x, 3)).tolist() == [412 - 512 + 0, 515 - 512]  # 4 * 103 and 5 * 103, wrapped
     for bad in (300, -129, 50):
         with pytest.raises(gla.RangeError, match="int8"):
             f(x, bad)

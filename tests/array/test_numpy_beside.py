@@ -1,3 +1,4 @@
+# ruff: noqa: RUF043
 """NumPy beside gla, names and dtypes: semantics.md, sections 3 and 4."""
 
 import operator

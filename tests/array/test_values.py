@@ -1,3 +1,4 @@
+# ruff: noqa: PLW0108, PLW2901
 """Values, laziness, writes, views: semantics.md, section 1."""
 
 import gc
