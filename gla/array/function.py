@@ -65,9 +65,7 @@ class Function(Wrapped):
         self._names = tuple(p.name for p in parameters)
         self._ours = getattr(getattr(self._inner, "__code__", None), "co_filename", "").startswith(_HOUSE)
         self._simple = (
-            not self._ours
-            and isinstance(fn, types.FunctionType)
-            and all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+            not self._ours and isinstance(fn, types.FunctionType) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         )
         unknown = [n for n in self.static if n not in self._names]
         if unknown:
@@ -108,6 +106,8 @@ class Function(Wrapped):
         try:
             if current.get() is not None:
                 return self._inline(args, kwargs)
+            if kwargs and self._simple:
+                args, kwargs = self._positional(args, kwargs)
             entry = self._last
             if entry is not None and not kwargs and entry.plain:
                 result = entry.attempt(self.fn, args)
@@ -117,6 +117,20 @@ class Function(Wrapped):
             return self._look(args, kwargs)
         except GlaError as error:
             raise trimmed(error)  # noqa: B904 - it is the same error
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments in order, defaults as they are now; unchanged when a name is missing or unknown."""
+        names, defaults = self._names, self.fn.__defaults__ or ()  # type: ignore[attr-defined]
+        values, taken = list(args), 0
+        for k in range(len(args), len(names)):
+            if names[k] in kwargs:
+                values.append(kwargs[names[k]])
+                taken += 1
+            elif k >= len(names) - len(defaults):
+                values.append(defaults[k - len(names) + len(defaults)])
+            else:
+                return args, kwargs
+        return (tuple(values), {}) if taken == len(kwargs) else (args, kwargs)
 
     # --- the long path
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -384,6 +384,22 @@ def test_g101_defaults_given_or_not_share_one_plan():
     assert f.stats().plans == 1
 
 
+def test_keywords_in_any_order():
+    @gla.function
+    def f(x, a=1.0, b=2.0):
+        return x * a + b
+
+    x = A([1.0])
+    calls = [f(x, b=5.0), f(b=5.0, x=x), f(x, 3.0, b=5.0), f(x, b=5.0, a=3.0)]
+    assert [float(r[0]) for r in calls] == [6, 6, 8, 8]
+    assert f.stats().plans == 1
+    for wrong in ({"c": 1.0}, {"x": x}):
+        with pytest.raises(TypeError):
+            f(x, **wrong)
+    with pytest.raises(TypeError):
+        f(a=1.0)
+
+
 def test_variadic_and_keyword_only():
     @gla.function
     def f(x, *rest, scale=1.0, **more):
