@@ -28,6 +28,10 @@ from gla.lang.scope import Scope
 from gla.lang.values import Text, Value, leaves, rebuild
 
 
+CHEAP = ("input", "constant", "broadcast", "iota")
+KEEP = 64 << 20  # bytes of a named value that is kept when it is looked through; a larger one may never need to exist whole
+
+
 class Host:
     """Takes effects where they happen at once."""
 
@@ -64,7 +68,7 @@ class Host:
             for binding in place.names.values():
                 if binding.kind in ("let", "var", "state") and binding.thunk is None:
                     for node in leaves(binding.value):
-                        if node in below and node.op not in ("input", "constant", "broadcast", "iota"):
+                        if node in below and node.op not in CHEAP and (binding.kind != "let" or node.type.nbytes <= KEEP):
                             found[node] = None
             place = place.parent
         return list(found)
