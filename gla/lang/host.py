@@ -27,7 +27,6 @@ from gla.lang.report import Reporter
 from gla.lang.scope import Scope
 from gla.lang.values import Text, Value, leaves, rebuild
 
-
 CHEAP = ("input", "constant", "broadcast", "iota")
 KEEP = 64 << 20  # bytes of a named value that is kept when it is looked through; a larger one may never need to exist whole
 
