@@ -46,7 +46,10 @@ class Terminal:
             self._replaced.append(text.removesuffix(REPLACED))
         elif not self.quiet:
             self._wipe()
-            render.say(f"warning: {text}", "warning")
+            if text.startswith("warning["):  # a whole diagnostic
+                print(render.coloured(text, "warning") if render.colours(sys.stderr) else text, file=sys.stderr, flush=True)
+            else:
+                render.say(f"warning: {text}", "warning")
 
     def wrote(self, path: Path) -> None:
         self.written.append(path)

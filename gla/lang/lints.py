@@ -35,12 +35,13 @@ def lint(tree: s.Program) -> list[Diagnostic]:
     return [*(e.diagnostic for e in linter.errors), *linter.ctx.warnings]
 
 
-def refuse(tree: s.Program) -> None:
-    """Raise the first error that needs no types."""
+def refuse(tree: s.Program) -> list[Diagnostic]:
+    """Raise the first error that needs no types; gives the warnings."""
     linter = Linter(tree)
     linter.program()
     for error in linter.errors:
         raise error
+    return linter.ctx.warnings
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gla.config import Options, environment
-from gla.errors import CheckError, RangeError
+from gla.errors import CheckError, RangeError, render_text
 from gla.ir.graph import Graph
 from gla.lang import syntax as s
 from gla.lang.context import Context
@@ -104,12 +104,14 @@ class Session:
 
     def _dry(self, item: s.Run | s.Test, variant: int | None = None) -> list[Graph]:
         """Lower without a device: errors of shapes, dtypes and asserts on sizes come before anything is allocated."""
-        refuse(self.program.tree)
+        warnings = refuse(self.program.tree)
         engine = DryEngine()
         ctx = self._context(engine)
         with ctx.lowering():
             scope = scope_of(ctx, self.program.tree, self.given)
             check_block(ctx, self._inner(ctx, scope, item, variant), item.body)
+        for found in dict.fromkeys([*warnings, *ctx.warnings]):
+            self.reporter.note(render_text(found))
         return engine.graphs
 
     def _inner(self, ctx: Context, scope: Scope, item: s.Run | s.Test | None, variant: int | None) -> Scope:

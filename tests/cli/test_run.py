@@ -1,5 +1,6 @@
 """`gla run`: outputs, entries, streams, exit codes."""
 
+import errno
 import os
 import re
 import signal
@@ -144,6 +145,25 @@ def test_any_file_name_will_do(gla, folder, name):
 def test_quiet_leaves_what_the_program_prints(gla):
     told = gla("run", "growth.gla", "--quiet")
     assert told.out.startswith("sum ") and told.err == ""
+
+
+def test_warnings_of_the_program_are_shown_once(gla, folder):
+    (folder / "w.gla").write_text(
+        "run {\n    let k = random.key(1)\n    print sum(random.normal(k, (3,)) - random.normal(k, (3,)))\n}\n"
+    )
+    told = gla("run", "w.gla")
+    assert told.code == 0 and told.err.count("warning[GLA0250]") == 1 and "w.gla:3:" in told.err
+    assert gla("run", "w.gla", "--quiet").err == ""
+
+
+def test_a_disk_that_is_full_is_code_2_and_leaves_no_part(gla, folder, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", fail)
+    told = gla("run", "growth.gla", "--out", "o")
+    assert told.code == 2 and "x_2.npy cannot be written: no space left" in told.err and "Traceback" not in told.err
+    assert list((folder / "o").iterdir()) == []
 
 
 def test_data_given_for_a_program_is_named(gla, folder):
