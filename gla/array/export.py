@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gla import dtypes
-from gla.array import methods, sorting
+from gla.array import exchange, layout, methods, sorting
 from gla.array.annotations import KINDS
 from gla.array.create import copied
 from gla.array.namespace import FUNCTIONS
 
 methods.attach()
 sorting.attach()
+exchange.attach()
 
 NAMES: dict[str, Any] = {
     **FUNCTIONS,
@@ -20,5 +21,11 @@ NAMES: dict[str, Any] = {
     "bool": dtypes.bool_,
     "bool_": dtypes.bool_,
     "copy": copied,
+    "diff": layout.diff,
+    "from_dlpack": exchange.from_dlpack,
+    "repeat": layout.repeat,
+    "tile": layout.tile,
+    "__array_api_version__": exchange.API_VERSION,
+    "__array_namespace_info__": exchange.info,
 }
 """Public names and what they stand for."""
