@@ -12,7 +12,7 @@ from functools import partial
 
 from gla.codegen.arguments import InputPointer, LoweredKernel, Number, OutputPointer, RuntimeScalar
 from gla.codegen.form import kernel_key
-from gla.codegen.kernel import Kernel
+from gla.codegen.kernel import Kernel, Product
 from gla.codegen.loops import lower
 from gla.config import Options, environment
 from gla.device.base import Geometry, Parameters
@@ -46,7 +46,8 @@ def executable(graph: Graph, machine: Machine, options: Options | None = None) -
 
 def program(graph: Graph, machine: Machine, options: Options | None = None) -> Program:
     """`graph` planned, its kernels compiled (side by side) and loaded."""
-    plan = make_plan(optimise(graph, options or environment().options), options or environment().options)
+    options = options or environment().options
+    plan = make_plan(optimise(graph, options), options, products=machine.kind == "cuda")
     steps = list(kernel_steps(plan.steps))
     lowered = [lower_step(step) for step in steps]
     loaded = machine.kernels.load([wanted(low.kernel, machine.kind) for low in lowered])
@@ -66,7 +67,7 @@ def stages(graph: Graph, kind: str, options: Options | None = None) -> Stages:
     """The intermediate stages for a kind of device ("host", "cuda"), which need not be there."""
     options = options or environment().options
     optimised = optimise(graph, options)
-    plan = make_plan(optimised, options)
+    plan = make_plan(optimised, options, products=kind == "cuda")
     kernels = [lower_step(step).kernel for step in kernel_steps(plan.steps)]
     return Stages(optimised, plan, tuple(dict.fromkeys((kernel.name, print_kernel(kernel, kind)) for kernel in kernels)))
 
@@ -90,8 +91,12 @@ def lower_step(step: KernelStep) -> LoweredKernel:
     return lower(step.region)
 
 
-def print_kernel(kernel: Kernel, kind: str) -> str:
+def print_kernel(kernel: Kernel | Product, kind: str) -> str:
     """The kernel in the language of the device."""
+    if isinstance(kernel, Product):
+        from gla.codegen.cuda_product import print_product
+
+        return print_product(kernel)
     if kind == "cuda":
         from gla.codegen.cuda import print_cuda
 
@@ -101,13 +106,17 @@ def print_kernel(kernel: Kernel, kind: str) -> str:
     return print_llvm(kernel)
 
 
-def wanted(kernel: Kernel, kind: str) -> Wanted:
+def wanted(kernel: Kernel | Product, kind: str) -> Wanted:
     """The kernel as the runtime asks for it: printed only when it is not known yet."""
     return Wanted(kernel.name, kernel_key(kernel), partial(print_kernel, kernel, kind))
 
 
 def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:
     """How the kernel is spread over the device."""
+    if isinstance(low.kernel, Product):
+        from gla.codegen.cuda_product import product_geometry
+
+        return product_geometry(low.kernel, low.extent)
     if machine.kind == "cuda":
         from gla.codegen.cuda_geometry import geometry
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gla.codegen.kernel import Kernel
+from gla.codegen.kernel import Kernel, Product
 from gla.dtypes import DType
 
 
@@ -48,8 +48,9 @@ Argument = InputPointer | OutputPointer | RuntimeScalar | Number
 @dataclass(frozen=True, slots=True)
 class LoweredKernel:
     """`kernel` is the same for regions that differ in sizes alone; `items` (how many there are) and `arguments` (one for
-    each of kernel.parameters, in order) are this region's."""
+    each of kernel.parameters, in order) are this region's. A product has (batches, rows, columns) in `extent`."""
 
-    kernel: Kernel
+    kernel: Kernel | Product
     items: int
     arguments: tuple[Argument, ...]
+    extent: tuple[int, int, int] = (0, 0, 0)

@@ -19,10 +19,10 @@ from gla.errors import InternalError
 def print_cuda(kernel: Kernel) -> str:
     """The kernel's CUDA C++ source, ending in a newline. Equal kernels give equal text."""
     check_team(kernel)
-    return _Printer(kernel).run()
+    return Printer(kernel).run()
 
 
-class _Printer:
+class Printer:
     """State while one kernel is printed.
 
     serial: inside a loop whose indices the team shares out: each thread is on its own there, and stores for itself.
@@ -49,14 +49,10 @@ class _Printer:
 
     def run(self) -> str:
         kernel, text = self.kernel, self.text
-        for line in kernel.doc:
-            text.line(f"// {line}")
-        for i, p in enumerate(kernel.parameters):
-            if p.kind == "pointer":
-                text.line(f"// p{i}: {p.name}{', written' if p.writable else ''}")
+        self.comments()
         text.lines.extend(TYPEDEFS.splitlines())
         text.line("")
-        text.line(f'extern "C" __global__ void __launch_bounds__({max_threads(kernel)}) {kernel.name}({self._parameters()})')
+        text.line(f'extern "C" __global__ void __launch_bounds__({max_threads(kernel)}) {kernel.name}({self.parameters()})')
         with text.block(""):
             shared = self.teams.shared_bytes()
             if shared:
@@ -64,7 +60,15 @@ class _Printer:
             self._items()
         return text.source()
 
-    def _parameters(self) -> str:
+    def comments(self) -> None:
+        for line in self.kernel.doc:
+            self.text.line(f"// {line}")
+        for i, p in enumerate(self.kernel.parameters):
+            if p.kind == "pointer":
+                self.text.line(f"// p{i}: {p.name}{', written' if p.writable else ''}")
+
+    def parameters(self) -> str:
+        """The parameter list."""
         texts = []
         for i, p in enumerate(self.kernel.parameters):
             if p.kind == "pointer":
@@ -313,7 +317,7 @@ class _Printer:
 class _Scope:
     """Sets fields of a printer for the length of a `with`."""
 
-    def __init__(self, printer: _Printer, **fields: bool) -> None:
+    def __init__(self, printer: Printer, **fields: bool) -> None:
         self.printer, self.fields = printer, fields
 
     def __enter__(self) -> None:

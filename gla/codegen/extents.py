@@ -300,6 +300,16 @@ def _reduce(extents: Extents, node: Node) -> None:
             extents.mark((operand, axis), operand.shape[axis])
 
 
+def _matmul(extents: Extents, node: Node) -> None:
+    a, b = node.operands
+    lead = len(node.shape) - 2
+    for axis in range(lead + 1):
+        extents.tie((a, axis), (node, axis))
+    for axis in (*range(lead), lead + 1):
+        extents.tie((b, axis), (node, axis))
+    extents.tie((a, lead + 1), (b, lead))
+
+
 def _bind(extents: Extents, inputs: tuple[Node, ...], values: tuple[Node, ...]) -> None:
     for a, b in zip(inputs, values):
         extents.tie_shapes(a, b, len(a.shape))
@@ -352,6 +362,7 @@ _RULES = {
     "concat": _concat,
     "gather": _gather,
     "update": _update,
+    "matmul": _matmul,
     "reduce": _reduce,
     "argreduce": _reduce,
     "scan": _shift,

@@ -23,13 +23,15 @@ from gla.codegen.kernel import (
     Load,
     Loop,
     Parameter,
+    Product,
     Reduce,
     Store,
     Value,
 )
 from gla.dtypes import DType
+from gla.plan.tiles import Tile
 
-_CLASSES = (Compute, Constant, ForEach, If, Load, Loop, Parameter, Reduce, Store, Kernel)
+_CLASSES = (Compute, Constant, ForEach, If, Load, Loop, Parameter, Reduce, Store, Kernel, Product, Tile)
 _UNREAD = {"doc"}
 
 
@@ -40,7 +42,7 @@ def _fields(cls: type) -> Callable[[Any], tuple[Any, ...]]:
 _FIELDS = {cls: _fields(cls) for cls in _CLASSES}
 
 
-def kernel_key(kernel: Kernel) -> str:
+def kernel_key(kernel: Kernel | Product) -> str:
     """The key of a kernel's text, whatever the printer."""
     return sha256(repr((room(), form(kernel))).encode()).hexdigest()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gla.dtypes import DType
+from gla.plan.tiles import Tile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,4 +153,38 @@ class Kernel:
     wide: bool = False
     team: int = 1
     across: bool = False
+    doc: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A matrix product with what comes before and after it: CUDA only, the host has its library.
+
+    For batch, row, column below batches, rows, columns: total = sum over depth below depths of left_value * right_value, with fused
+    multiply-adds, in an order that `tile` and `depths` fix; then `body` runs, which stores. `left` computes left_value from batch,
+    row and depth, `right` right_value from batch, depth and column. `common` stands before all. `left_deep`, `right_deep`: depth
+    runs over neighbouring elements there.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    batch: Value
+    row: Value
+    column: Value
+    depth: Value
+    batches: Value
+    rows: Value
+    columns: Value
+    depths: Value
+    common: tuple[Statement, ...]
+    left: tuple[Statement, ...]
+    left_value: Value
+    right: tuple[Statement, ...]
+    right_value: Value
+    total: Value
+    body: tuple[Statement, ...]
+    tile: Tile
+    left_deep: bool = True
+    right_deep: bool = False
+    wide: bool = False
     doc: tuple[str, ...] = field(default=())

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Loop, Reduce, Statement
 from gla.codegen.llvm_control import NotInLanes, Statements
-from gla.codegen.rare import Rare, uses, with_branches
 from gla.codegen.llvm_stretch import Settled, stretches
 from gla.codegen.llvm_text import Operand, memory_type
+from gla.codegen.rare import Rare, uses, with_branches
 from gla.device.base import Geometry, Properties
 from gla.dtypes import bool_
 

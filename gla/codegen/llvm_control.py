@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
-from gla.codegen.rare import Rare, uses, with_branches
 from gla.codegen.llvm_reduce import Reductions
 from gla.codegen.llvm_text import SUFFIXES, TYPES, Operand, index_type, literal, memory_type
+from gla.codegen.rare import Rare, uses, with_branches
 from gla.dtypes import bool_
 
 

@@ -18,11 +18,13 @@ from gla.codegen.context import Handler, Lowering, Steps
 from gla.codegen.extents import SMALL
 from gla.codegen.kernel import ForEach, Kernel, Loop, Reduce, Statement, Value
 from gla.codegen.naming import kernel_doc, kernel_name
+from gla.codegen.products import lower_product
 from gla.codegen.prune import prune
 from gla.errors import InternalError
 from gla.ir.node import Node
 from gla.ir.ops.order import partials
 from gla.plan.steps import Region, Target
+from gla.plan.tiles import tile
 
 HANDLERS: dict[str, Handler] = {
     "input": elements.runtime_scalar,
@@ -48,6 +50,8 @@ MAX_TEAM = 256
 
 def lower(region: Region, name: str = "") -> LoweredKernel:
     """The kernel of a region, how many items it has, and what its parameters are."""
+    if region.product is not None:
+        return lower_product(region, tile(region.product), HANDLERS, _address, name)
     low = Lowering(region, HANDLERS, elements.elementwise_op)
     extents = low.extents.shape("items", region.items)
     total = product(extents)

@@ -115,6 +115,9 @@ def _map(node: Node, position: int, operand: Node) -> Map:
             return _reduced(rank, node.attr("axes"))
         case "argreduce":
             return _reduced(rank, (node.attr("axis"),))
+        case "matmul":
+            summed = rank - 2 if position else rank - 1
+            return tuple(WHOLE if k == summed else k for k in own)
         case "scan":
             axis = node.attr("axis")
             return tuple(ELSEWHERE if k == axis else k for k in own)

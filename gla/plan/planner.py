@@ -18,8 +18,9 @@ from gla.plan.steps import CopyStep, KernelStep, Plan, Region, Step
 from gla.plan.writes import Writes
 
 
-def plan(graph: Graph, options: Options | None = None) -> Plan:
-    """The plan of `graph`: buffers, steps with dependencies, arena, and notes that say what was fused and why."""
+def plan(graph: Graph, options: Options | None = None, *, products: bool = False) -> Plan:
+    """The plan of `graph`: buffers, steps with dependencies, arena, and notes that say what was fused and why. `products`: the device has kernels for
+    matrix products (tiles.py says for which), with what follows them fused in; else the library computes all."""
     options = options or Options()
     buffers = Buffers()
     given = {
@@ -29,7 +30,7 @@ def plan(graph: Graph, options: Options | None = None) -> Plan:
     outputs = [buffers.add(node.dtype, node.shape, "output", k) for k, node in enumerate(graph.results)]
     writes = Writes(graph, given, buffers)
     notes: list[str] = []
-    scope = Scope(buffers, given, fuse=options.passes, notes=notes)
+    scope = Scope(buffers, given, fuse=options.passes, products=products, notes=notes)
     homes, copies = _homes(graph, outputs, given)
     scope.plan(homes, writes)
     before = [CopyStep(given[node], target) for node, target in copies if node in given and buffers[target].nbytes]

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from gla.ir.access import CONTROL
 from gla.ir.locality import stays_within_element
 from gla.ir.node import Node, topological
-from gla.plan import loops, matrices
+from gla.plan import loops, matrices, tiles
 from gla.plan.buffers import Buffers
 from gla.plan.explain import tell_group, tell_stored
 from gla.plan.fuse.cost import Costs
-from gla.plan.fuse.regions import Group, Groups, fuse, kernel_group, shared_and_dear
+from gla.plan.fuse.regions import Group, Groups, fuse, kernel_group, product_group, shared_and_dear
 from gla.plan.fuse.stored import choose
 from gla.plan.steps import KernelStep, MatmulStep, Region, Step, Target
 from gla.plan.writes import Writes
@@ -27,10 +27,19 @@ ROUNDS = 4  # of storing what several regions would compute
 class Scope:
     """Values with buffers (`given` and what its steps compute) and the steps, in order, without dependencies."""
 
-    def __init__(self, buffers: Buffers, given: Mapping[Node, int], *, fuse: bool, notes: list[str], depth: int = 0) -> None:
+    def __init__(
+        self,
+        buffers: Buffers,
+        given: Mapping[Node, int],
+        *,
+        fuse: bool,
+        notes: list[str],
+        products: bool = False,
+        depth: int = 0,
+    ) -> None:
         self.buffers = buffers
         self.given = dict(given)
-        self.fuse = fuse
+        self.fuse, self.products = fuse, products
         self.notes = notes
         self.depth = depth
         self.steps: list[Step] = []
@@ -74,8 +83,9 @@ class Scope:
             if node in self.given:
                 continue
             if node.op == "matmul":
-                for operand in node.operands:
-                    self._require(matrices.operand(operand).base, "the matrix library reads it", required)
+                reason = "a matrix product reads it" if self._generated(node) else "the matrix library reads it"
+                for base in self._bases(node):
+                    self._require(base, reason, required)
             elif node.op == "scan":
                 self._require(node.operands[0], "a scan reads it", required)
             elif self.is_host_loop(node):
@@ -85,6 +95,13 @@ class Scope:
     def _require(self, node: Node, reason: str, required: dict[Node, str]) -> None:
         if node not in self.given:
             required.setdefault(node, reason)
+
+    def _generated(self, node: Node) -> bool:
+        return self.products and tiles.generated(node)
+
+    def _bases(self, node: Node) -> list[Node]:
+        """What must stand in memory for a matmul: what its operands are views of."""
+        return [tiles.base(o) if self._generated(node) else matrices.operand(o).base for o in node.operands]
 
     def is_host_loop(self, node: Node) -> bool:
         """Whether the host drives the loop, rather than a kernel running it for each element."""
@@ -119,8 +136,10 @@ class Scope:
                 by_loop.setdefault(node.operands[0], []).append(node)
                 continue
             if node.op == "matmul":
-                bases = [matrices.operand(operand).base for operand in node.operands]
-                groups.append(Group("matmul", [node], needs=dict.fromkeys(bases)))
+                if self._generated(node):
+                    groups.append(product_group(node, stored, costs))  # type: ignore[arg-type]
+                else:
+                    groups.append(Group("matmul", [node], needs=dict.fromkeys(self._bases(node))))
                 continue
             groups.append(kernel_group([node], stored, costs, node in alone))
         for node, items in by_loop.items():
@@ -189,7 +208,7 @@ class Scope:
         # A value written in place is stored last: its readers in the same kernel have loaded the old one.
         roots = sorted(roots, key=lambda r: self.buffers[self.bound[r]].kind == "input")
         targets = tuple(self.targets.get(root) for root in roots)
-        return kernel_step(roots, group.items, group.inner, targets, self.bound, set(group.needs))
+        return kernel_step(roots, group.items, group.inner, targets, self.bound, set(group.needs), group.product)
 
 
 def _is_array(node: Node) -> bool:
@@ -203,11 +222,12 @@ def kernel_step(
     targets: tuple[Target | None, ...],
     bound: Mapping[Node, int],
     needs: set[Node],
+    product: Node | None = None,
 ) -> KernelStep:
     """The step of a region that computes `roots` from the stored values `needs`, and rows of targets from a counter."""
     starts = [s for target in targets if target is not None for s in target.starts if isinstance(s, Node)]
     reached = topological([*roots, *starts], stop=needs)
     inputs = tuple(node for node in reached if node in needs or (_is_array(node) and node in bound))
     scalars = tuple(node for node in reached if node.op == "input" and node.attr("scalar"))
-    region = Region(tuple(roots), inputs, scalars, items, inner, targets)
+    region = Region(tuple(roots), inputs, scalars, items, inner, targets, product)
     return KernelStep(region, tuple(bound[n] for n in inputs), tuple(bound[r] for r in roots))

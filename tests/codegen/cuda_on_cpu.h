@@ -9,11 +9,14 @@
 #include <vector>
 
 #define __global__
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 
-struct Dim { unsigned x, y; };
+struct Dim { unsigned x, y, z; };
+struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
+struct double2 { double x, y; };
 static thread_local Dim threadIdx, blockIdx;
 static Dim blockDim, gridDim;
 static pthread_barrier_t block_barrier;
@@ -76,14 +79,31 @@ static unsigned __brev(unsigned x) {
   return y;
 }
 
+template <class F> static void run_blocks(Dim grid, unsigned threads, F kernel) {
+  blockDim = {threads, 1, 1};
+  gridDim = grid;
+  pthread_barrier_init(&block_barrier, nullptr, threads);
+  for (unsigned block = 0; block < grid.x * grid.y * grid.z; ++block) {
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t)
+      running.emplace_back([=] {
+        threadIdx = {t, 0, 0};
+        blockIdx = {block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y};
+        kernel();
+      });
+    for (auto& thread : running) thread.join();
+  }
+  groups.clear();
+}
+
 template <class F> static void run_grid(unsigned blocks, unsigned bx, unsigned by, F kernel) {
-  blockDim = {bx, by};
-  gridDim = {blocks, 1};
+  blockDim = {bx, by, 1};
+  gridDim = {blocks, 1, 1};
   pthread_barrier_init(&block_barrier, nullptr, bx * by);
   for (unsigned block = 0; block < blocks; ++block) {
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < bx * by; ++t)
-      threads.emplace_back([=] { threadIdx = {t % bx, t / bx}; blockIdx = {block, 0}; kernel(); });
+      threads.emplace_back([=] { threadIdx = {t % bx, t / bx, 0}; blockIdx = {block, 0, 0}; kernel(); });
     for (auto& thread : threads) thread.join();
   }
   groups.clear();

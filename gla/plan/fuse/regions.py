@@ -25,7 +25,7 @@ POINTERS = 60  # arrays that one kernel reads and writes
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """What one step computes. kind: "kernel", "scan", "matmul", "loop". `roots` in the graph's order; `reached`: per root,
+    """What one step computes. kind: "kernel", "product" (the kernel of the matmul `product`), "scan", "matmul", "loop". `roots` in the graph's order; `reached`: per root,
     what it reads by which maps; `needs`: stored values that the group reads; `inside`: what it computes."""
 
     kind: str
@@ -39,6 +39,7 @@ class Group:
     needs: dict[Node, None] = field(default_factory=dict)
     inside: dict[Node, None] = field(default_factory=dict)
     level: int = 0
+    product: Node | None = None
 
     @property
     def unrolled(self) -> bool:
@@ -66,6 +67,13 @@ def kernel_group(roots: list[Node], stored: Container[Node], costs: Costs, alone
     group.heavy = any(root.op == "item" for root in roots)
     if alone and roots[0].shape == (1,):  # a scalar that a loop keeps: part of the kernel of one item that computes it
         group.items, group.inner = (), (1,)
+    return group
+
+
+def product_group(node: Node, stored: Container[Node], costs: Costs) -> Group:
+    """The group of a matmul with a kernel of its own, which takes in what uses it element by element."""
+    group = kernel_group([node], stored, costs, False)
+    group.kind, group.product, group.items, group.inner = "product", node, node.shape, ()
     return group
 
 
@@ -138,7 +146,8 @@ class Groups:
     def join(self, first: Group, second: Group, items: tuple[int, ...], inner: tuple[int, ...]) -> Group:
         """The two as one group, in place of both. `first` does not come after `second`."""
         roots = sorted({**dict.fromkeys(first.roots), **dict.fromkeys(second.roots)}, key=self.position.__getitem__)
-        new = Group("kernel", roots, items, inner, first.reduces or second.reduces, first.heavy or second.heavy)
+        new = Group(first.kind, roots, items, inner, first.reduces or second.reduces, first.heavy or second.heavy)
+        new.product = first.product
         new.alone = first.alone or second.alone
         new.reached = {**first.reached, **second.reached}
         new.needs = {node: None for group in (first, second) for node in group.needs if node not in roots}
@@ -195,7 +204,9 @@ def sees_own(first: Group, second: Group, items: tuple[int, ...], inner: tuple[i
 
 
 def _joinable(first: Group, second: Group) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    if first.kind != "kernel" or second.kind != "kernel":
+    if first.kind not in ("kernel", "product") or second.kind != "kernel":
+        return None
+    if first.product is not None and (second.reduces or second.inner or second.heavy or second.items != first.items):
         return None
     if len(first.roots) + len(second.roots) + max(len(first.needs), len(second.needs)) > POINTERS:
         return None
@@ -278,7 +289,7 @@ def _siblings(groups: Groups) -> bool:
 
 
 def _are_siblings(groups: Groups, first: Group, second: Group) -> bool:
-    if first.alone or second.alone:
+    if first.alone or second.alone or first.product is not None:
         return False
     domain = _joinable(first, second)
     if domain is None or (first.reduces != second.reduces and not domain[1]):
