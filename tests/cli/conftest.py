@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gla.cli.main import main
+from gla.config import environment
 from tests.cli import programs
 
 
@@ -22,13 +23,15 @@ class Told:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with the small programs in it."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working folder, with the small programs in it; `auto` is the host."""
     for name in ("GROWTH", "TWO", "FAILS", "WRONG", "ENDLESS"):
         (tmp_path / f"{name.lower()}.gla").write_text(getattr(programs, name))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GLA_DEVICE", "host")
-    return tmp_path
+    environment.cache_clear()
+    yield tmp_path
+    environment.cache_clear()
 
 
 @pytest.fixture
