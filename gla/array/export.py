@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gla import dtypes
-from gla.array import exchange, layout, methods, sorting
+from gla.array import exchange, layout, methods, sets, sorting
 from gla.array.annotations import KINDS
 from gla.array.create import copied
 from gla.array.namespace import FUNCTIONS
@@ -25,6 +25,10 @@ NAMES: dict[str, Any] = {
     "from_dlpack": exchange.from_dlpack,
     "repeat": layout.repeat,
     "tile": layout.tile,
+    "unique_all": sets.unique_all,
+    "unique_counts": sets.unique_counts,
+    "unique_inverse": sets.unique_inverse,
+    "unique_values": sets.unique_values,
     "__array_api_version__": exchange.API_VERSION,
     "__array_namespace_info__": exchange.info,
 }

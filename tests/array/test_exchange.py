@@ -51,3 +51,14 @@ def test_repeat_refuses_a_wrong_number_of_counts():
 def test_diff(options):
     n = np.random.default_rng(1).random((2, 5))
     assert N(gla.diff(gla.asarray(n), **options)).tolist() == np.diff(n, **options).tolist()
+
+
+def test_unique_values():
+    n = np.array([[3.0, 1.0], [3.0, np.nan]])
+    found = gla.unique_all(gla.asarray(n))
+    assert N(found.values)[:2].tolist() == [1.0, 3.0] and np.isnan(N(found.values)[2])
+    assert (N(found.counts).tolist(), N(found.indices).tolist()) == ([1, 2, 1], [1, 0, 3])
+    assert N(found.inverse_indices).tolist() == [[1, 0], [1, 2]]
+    assert N(gla.unique_values(gla.asarray([2, 1, 2]))).tolist() == [1, 2]
+    with pytest.raises(gla.TraceError):
+        gla.function(lambda y: gla.unique_counts(y).values)(gla.asarray(n))
