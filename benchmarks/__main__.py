@@ -38,7 +38,7 @@ def one(workload: Workload, device: str, name: str, prepare: Prepare, smoke: boo
         return Row(*base, note=str(why)) if name.startswith("gla") else None
     ready.call()
     ready.wait()
-    error = relative_error(ready.result(), workload.reference(smoke))
+    error = relative_error(ready.result(), workload.reference(device, smoke))
     if not error <= workload.tolerance:
         return Row(*base, error=error, note=f"WRONG: error above {workload.tolerance:g}")
     figures = measure(ready.call, ready.wait, 0.05 if smoke else 0.5)
@@ -67,7 +67,7 @@ def run(workloads: Iterable[Workload], places: list[str], peers: set[str] | None
                     rows.append(row)
                     figures = row.figures
                     shown = f"{figures.submit:10.1f} {figures.iteration:12.1f} {figures.latency:10.1f}" if figures else row.note
-                    print(f"{workload.name:10} {device:5} {name:24} {shown}", flush=True)
+                    print(f"{workload.name:14} {device:5} {name:24} {shown}", flush=True)
     return rows
 
 
@@ -82,7 +82,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [w for w in ALL if not arguments.workloads or w.name in arguments.workloads]
     print(machine())
-    print(f"{'workload':10} {'where':5} {'implementation':24} {'submit us':>10} {'iteration us':>12} {'latency us':>10}")
+    print(f"{'workload':14} {'where':5} {'implementation':24} {'submit us':>10} {'iteration us':>12} {'latency us':>10}")
     peers = set(arguments.peers.split(",")) if arguments.peers else None
     rows = run(chosen, devices(arguments.device), peers, arguments.smoke)
     table = markdown(rows)

@@ -28,14 +28,14 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Workload:
-    """`reference(smoke)` is the float64 result; `tolerance` the greatest ‖out - ref‖ / ‖ref‖ that counts as right.
+    """`reference(device, smoke)` is the float64 result; `tolerance` the greatest ‖out - ref‖ / ‖ref‖ that counts as right.
 
     `bytes_moved` and `operations`: the fewest that one iteration must move and do, or 0, for effective rates.
     """
 
     name: str
     title: str
-    reference: Callable[[bool], np.ndarray]
+    reference: Callable[[str, bool], np.ndarray]
     implementations: dict[str, Prepare]
     tolerance: float = 1e-3
     devices: tuple[str, ...] = ("host", "cuda")

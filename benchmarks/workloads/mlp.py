@@ -27,7 +27,7 @@ def layers(maximum: Callable[[Any, Any], Any], weights: list[Any], biases: list[
     return h
 
 
-def reference(smoke: bool) -> np.ndarray:
+def reference(device: str, smoke: bool) -> np.ndarray:
     weights, biases, h = arrays()
     wide = [[a.astype(np.float64) for a in part] for part in (weights, biases)]
     return np.asarray(layers(np.maximum, wide[0], wide[1], h.astype(np.float64)))

@@ -32,7 +32,7 @@ def steps(sin: Callable[[Any], Any], u: Any, dt: Any = DT) -> Any:
     return u
 
 
-def reference(smoke: bool) -> np.ndarray:
+def reference(device: str, smoke: bool) -> np.ndarray:
     return np.asarray(steps(np.sin, start().astype(np.float64)))
 
 
