@@ -154,7 +154,7 @@ def _text(value: Any) -> str:
 
 
 def gathered(
-    known: Sequence[Knob], flags: Mapping[str, Any], sets: Iterable[str], file: str | None
+    known: Sequence[Knob], flags: Mapping[str, Any], sets: Iterable[str], file: str | None, program: str
 ) -> dict[str, dict[str, Any]]:
     """Values by kind ("size", "param", "input") and name: from the file, then `--set`, then flags; later ones win."""
     by_name = {knob.name: knob for knob in known}
@@ -170,11 +170,13 @@ def gathered(
         given_text = flags.get(f"knob_{knob.kind}_{knob.name}")
         if given_text is not None:
             texts[knob.name] = given_text
+    readers = [knob.name for knob in known if knob.kind == "input" and texts.get(knob.name) == "-"]
+    if len(readers) > (program != "-"):
+        taken = "the program" if program == "-" else f"--{readers[0]}"
+        raise usage(f"--{readers[-1]} -: standard input is {taken} already")
     out: dict[str, dict[str, Any]] = {"size": {}, "param": {}, "input": {}}
     for name, text in texts.items():
         out[by_name[name].kind][name] = by_name[name].read(text)
-    if sum(texts[knob.name] == "-" for knob in known if knob.kind == "input" and knob.name in texts) > 1:
-        raise usage("standard input can be one input's file only")
     return out
 
 

@@ -57,7 +57,7 @@ def command(
     if stage == "ast":
         text = tree_text(program, function, form)
     else:
-        values = flags.gathered(ctx.meta["gla.knobs"], knobs, sets, None)
+        values = flags.gathered(ctx.meta["gla.knobs"], knobs, sets, None, program)
         graphs = graphs_of(ctx.meta["gla.program"], values, entry, function)
         text = stages.show(graphs, stage, "cuda" if device == "cuda" else "host", form)
     sys.stdout.write(text)

@@ -76,7 +76,7 @@ def command(
     standard input. F may be - too.
     """
     unit = ctx.meta["gla.program"]
-    values = flags.gathered(ctx.meta["gla.knobs"], knobs, sets, params_file)
+    values = flags.gathered(ctx.meta["gla.knobs"], knobs, sets, params_file, program)
     checked = check_names(checks)
     chosen = check_entry(unit, entry)
     folder = check_out(out if out is not None else "." if writes(unit.tree) else None)

@@ -1,6 +1,7 @@
 """`gla run`: outputs, entries, streams, exit codes."""
 
 import errno
+import io
 import os
 import re
 import signal
@@ -180,6 +181,16 @@ def test_a_program_comes_through_standard_input():
     assert (told.returncode, told.stdout, told.stderr) == (0, b"two\n", b"")
     told = command("run", "-", input=b"run { print x }\n")
     assert told.returncode == 1 and b"<stdin>:1:13" in told.stderr
+
+
+def test_an_array_comes_through_standard_input_but_not_with_the_program(tmp_path):
+    (tmp_path / "growth.gla").write_text(GROWTH)
+    stream = io.BytesIO()
+    np.save(stream, np.arange(4.0))
+    told = command("run", "growth.gla", "--start", "-", "--rate", "0", "-q", input=stream.getvalue(), cwd=tmp_path)
+    assert told.returncode == 0 and told.stdout.startswith(b"sum 6.0 ")
+    told = command("run", "-", "--start", "-", input=GROWTH.encode(), cwd=tmp_path)
+    assert told.returncode == 2 and b"standard input" in told.stderr
 
 
 def test_nothing_but_results_comes_out_where_nobody_looks(tmp_path):
