@@ -23,7 +23,7 @@ from gla.array.create import upload
 from gla.array.entry import MISS, Entry, Known
 from gla.array.guards import range_guards
 from gla.array.scope import current
-from gla.array.signature import NUMBER_TYPES, BoundWrapped, Same, Walk, Wrapped
+from gla.array.signature import NUMBER_TYPES, BoundWrapped, Walk, Wrapped
 from gla.array.trace import FunctionScope, Results, input_of, map_leaves, rebuild, strong
 from gla.array.value import Array, device_of, from_node, node_of
 from gla.errors import DtypeError, GlaError
@@ -58,7 +58,6 @@ class Function(Wrapped):
         self._entries: OrderedDict[Any, Entry] = OrderedDict()
         self._last: Entry | None = None
         self._calls = self._traces = 0
-        self._reasons: list[str] = []
         self._inner = _innermost(fn)
         self._signature = inspect.signature(fn)
         parameters = list(self._signature.parameters.values())
@@ -451,6 +450,3 @@ def function(fn: Any = None, *, static: Iterable[str] = ()) -> Any:
     if not callable(fn):
         raise DtypeError("GLA0222", f"gla.function takes a function, not a {type(fn).__name__}", labels=labels("here"))
     return Function(fn, static)
-
-
-__all__ = ["Function", "Same", "function"]

@@ -19,7 +19,6 @@ from gla.array.operators import op
 from gla.array.value import Array
 from gla.errors import DtypeError
 from gla.ir import builder
-from gla.ir.builder import as_node
 from gla.ir.functions import create, elementwise, index, linear, reduce, shape
 from gla.ir.node import Node
 from gla.ir.ops.table import ELEMENTWISE
@@ -399,5 +398,3 @@ def _triangle(lower: bool) -> Function:
 
 FUNCTIONS: dict[str, Function] = _functions()
 """Every function of the namespace by name."""
-
-__all__ = ["FUNCTIONS", "as_node"]
