@@ -10,13 +10,17 @@ from gla import device as _device_package  # noqa: F401
 from gla.array import export as _export
 from gla.array import random
 from gla.array.annotations import scalar
-from gla.array.capture import Graph, GraphExecutable, capture, captured, is_capturing
+from gla.array.capture import Graph, GraphExecutable, capture, is_capturing
+from gla.array.captured import captured
 from gla.array.control import cond, fori, scan, while_loop
 from gla.array.create import asarray, astype
-from gla.array.devices import Stream, device, memory, reclaim, stream, synchronize
+from gla.array.devices import device, memory, reclaim, stream, synchronize
 from gla.array.evaluate import evaluate as eval
 from gla.array.function import function
 from gla.array.kernel import kernel
+from gla.array.streams import Stream, current_stream
+from gla.array.tasks import spawn
+from gla.array.tasks import warn_of_free_threading as _warn_of_free_threading
 from gla.array.value import Array
 from gla.dtypes import DType
 from gla.errors import (
@@ -37,6 +41,7 @@ from gla.errors import (
     TraceError,
 )
 
+_warn_of_free_threading()
 newaxis = None
 array = asarray
 globals().update(_export.NAMES)
@@ -44,8 +49,8 @@ globals().update(_export.NAMES)
 __all__ = [
     "AliasError", "Array", "CaptureError", "CheckError", "DType", "DeviceError", "DtypeError", "GlaError", "GlaFileError",
     "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
-    "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "device", "e", "eval", "fori", "function",
-    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "pi", "random", "reclaim", "scalar", "scan", "Stream", "stream", "synchronize",
-    "while_loop",
+    "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "current_stream", "device", "e", "eval", "fori", "function",
+    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "pi", "random", "reclaim", "scalar", "scan", "spawn", "Stream", "stream",
+    "synchronize", "while_loop",
 ]  # fmt: skip
 __all__ += list(_export.NAMES)

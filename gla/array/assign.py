@@ -15,7 +15,7 @@ import numpy as np
 
 from gla.array import masks, realise
 from gla.array.calls import lift, operate
-from gla.array.scope import current, leak_error
+from gla.array.scope import Scope, current, leak_error
 from gla.array.value import Array, Step, device_of, fetch, from_node, node_of
 from gla.errors import AliasError, TraceError
 from gla.ir.functions import index, shape
@@ -88,6 +88,14 @@ def region(array: Array) -> np.ndarray:
 def store(target: Array, operands: Iterable[Any], update: Callable[..., Node]) -> None:
     """The contents of `target` become `update(contents, *operands as nodes)`."""
     scope = current.get()
+    if scope is None:
+        _store(None, target, operands, update)
+        return
+    with scope.lock:
+        _store(scope, target, operands, update)
+
+
+def _store(scope: Scope | None, target: Array, operands: Iterable[Any], update: Callable[..., Node]) -> None:
     if scope is not None and target._scope is None:
         target = scope.enter(target)
     found: list[Array] = [target]

@@ -83,6 +83,15 @@ def from_numpy(values: np.ndarray, beside: Iterable[Array] = ()) -> Array | Node
 def operate(function: Callable[..., Any], operands: Iterable[Any], rest: tuple[Any, ...] = (), **options: Any) -> Any:
     """`function(*nodes, *rest, **options)` wrapped: an Array, or a list of them when it gives a list."""
     scope = current.get()
+    if scope is None:
+        return _operate(None, function, operands, rest, options)
+    with scope.lock:
+        return _operate(scope, function, operands, rest, options)
+
+
+def _operate(
+    scope: Scope | None, function: Callable[..., Any], operands: Iterable[Any], rest: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     while True:
         found: list[Array] = []
         lifted = [lift(x, found) for x in operands]

@@ -1,183 +1,98 @@
 """`gla.capture(f, *args)` -> `gla.Graph` -> `graph.instantiate()`: what f writes and returns, recorded once, launched again and again.
 
-The body runs once in a `CaptureScope`: every array that it uses is read at its address when a launch runs; its writes, in
-program order, and what it returns are planned as one plan. The runtime keeps the memory (gla/runtime/graph.py, capture.py);
-here are the faces that speak of arrays.
+The body runs once in a `CaptureScope` (recording.py). The runtime keeps the memory (gla/runtime/graph.py, capture.py); here are
+the faces that speak of arrays. A coroutine function is captured by `await gla.capture(f)`.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from gla.array import engine, realise
 from gla.array.boundary import public
 from gla.array.buffer import Buffer
-from gla.array.create import upload
 from gla.array.devices import current_device
-from gla.array.parts import Launched, Recorded, Recording, Running, Sink, Spot
-from gla.array.parts import launch as launch_part
-from gla.array.scope import Scope, current, outside
-from gla.array.trace import Results, Slot, map_leaves, strong
+from gla.array.parts import Launched, Recorded, Recording, Replayed, replay
+from gla.array.recording import CaptureScope
+from gla.array.scope import Scope, current
+from gla.array.trace import Results, Slot, map_leaves
 from gla.array.value import Array, from_buffer, from_node, node_of
-from gla.errors import CaptureError, TraceError
-from gla.ir.graph import Graph as Program
-from gla.ir.graph import new_input, substitute
-from gla.ir.node import Node
+from gla.errors import CaptureError, GraphError, TraceError
 from gla.ir.spans import labels
-from gla.ir.types import Type
 
-
-class CaptureScope(Scope):
-    """The body of a capture: any array may be read and written; `used` has the buffers in the order of their first use."""
-
-    kind = "capture"
-
-    def __init__(self, name: str, device: str, sink: Sink | None = None) -> None:
-        super().__init__(name, None, device)
-        self.sink = sink
-        self.parts: list[Recorded | Launched] = []
-        self._made: list[weakref.ref[Array]] = []
-        self.used: list[Buffer] = []
-        self.inputs: list[Node] = []
-        self.inside: list[Array] = []
-        self._known: dict[int, Array] = {}
-        self._views: dict[int, Array] = {}
-        self._kept: list[Any] = []
-
-    def enter(self, array: Array) -> Array:
-        if array._base is not None and array._is_fresh():
-            return self._view(array)
-        if array._buffer is None:
-            with outside():
-                realise.own([array])
-        assert array._buffer is not None
-        return self.variable(array._buffer)
-
-    def variable(self, buffer: Buffer) -> Array:
-        """What stands for the contents of a buffer."""
-        found = self._known.get(id(buffer))
-        if found is None:
-            if buffer.device != self.device:
-                raise CaptureError(
-                    "GLA0903",
-                    f"{self.name} is captured on {self.device} and uses {buffer.type} on {buffer.device}",
-                    labels=labels(""),
-                    help=f"move it before: x.to({self.device!r})",
-                )
-            node = new_input(buffer.type)
-            found = from_node(node, self.device, self)
-            self.used.append(buffer)
-            self.inputs.append(node)
-            self.inside.append(found)
-            self._known[id(buffer)] = found
-        return found
-
-    def _view(self, array: Array) -> Array:
-        from gla.array.assign import read
-
-        found = self._views.get(id(array))
-        if found is None:
-            assert array._base is not None
-            root = self.enter(array._base)
-            if root._version:
-                # The root was written inside: the view keeps what it was taken from, and is stale.
-                if array._buffer is None:
-                    with outside():
-                        realise.own([array])
-                assert array._buffer is not None
-                found = self.variable(array._buffer)
-            else:
-                found = from_node(read(node_of(root), array._path), self.device, self)
-            found._base, found._path, found._seen = root, array._path, 0
-            self._views[id(array)] = found
-            self._kept.append(array)
-        return found
-
-    def constant(self, values: Any) -> Array:
-        """Host data used in the body: a snapshot on the device."""
-        with outside():
-            made = upload(np.array(values), None, self.device)
-        assert made._buffer is not None
-        return self.variable(made._buffer)
-
-    def made(self, array: Array) -> None:
-        """Every array that is made in the scope comes by."""
-        self._made.append(weakref.ref(array))
-
-    def alive(self) -> list[Array]:
-        """Arrays made in the scope that somebody still has."""
-        found = [(ref, array) for ref in self._made if (array := ref()) is not None]
-        self._made = [ref for ref, _ in found]
-        return [array for _, array in found]
-
-    def place(self, array: Array) -> int | None:
-        """Which of `used` holds the contents of `array`, if one does."""
-        for k, inside in enumerate(self.inside):
-            if inside is array or array._value is self.inputs[k]:
-                return k
-        return None
-
-    def renew(self, place: int) -> None:
-        """What is read from here on is the contents after a write."""
-        self.inputs[place] = new_input(self.used[place].type)
-        self.inside[place]._value = self.inputs[place]
-
-    def close(self, results: Sequence[Node], written: Sequence[int] | None = None) -> list[Buffer]:
-        """End a part: what was written, and `results`, go to the sink as one program. Gives the results' buffers."""
-        assert self.sink is not None
-        if written is None:
-            written = [k for k, array in enumerate(self.inside) if array._value is not self.inputs[k]]
-        if not results and not written:
-            return []
-        writes = tuple((self.inputs[k], strong(node_of(self.inside[k]))) for k in written)
-        program, targets = Program(tuple(self.inputs), tuple(results), writes), [self.used[k] for k in written]
-        with outside():
-            storages = self.sink.run(program, self.used, targets)
-        outputs = [Buffer(s, Type(n.dtype, n.shape), self.device) for s, n in zip(storages, program.results)]
-        self.parts.append(Recorded(program, list(self.used), targets, outputs))
-        for k in written:
-            self.renew(k)
-        return outputs
+PROGRAM_FAULTS = {"GLA0908", "GLA0913", "GLA0914", "GLA0919"}
+"""CaptureErrors that say that the program is wrong, not that it cannot be captured."""
 
 
 class Graph:
-    """Recorded operations of one device. `len(graph)` counts nodes; `outputs` is what the captured function returned."""
+    """Recorded operations of one device. `len(graph)` counts nodes; `outputs` is what the captured function returned.
 
-    def __init__(self, device: str | None = None) -> None:
+    `mode`: how the driver captures library calls: "relaxed"; "thread_local" and "global" are for finding out who disturbs.
+    """
+
+    def __init__(self, device: str | None = None, *, mode: str = "relaxed") -> None:
         from gla.runtime.graph import Graph as Record
 
         self.device = engine.device_name(device) if device is not None else current_device()
-        self.record = Record(engine.machine(self.device))
-        self.parts: list[Recorded | Launched] = []
+        self.record = Record(engine.machine(self.device), mode)
+        self.parts: list[Recorded | Launched | Replayed] = []
         self.outputs: Any = None
+        self._lock = threading.Lock()
 
     @public
-    def capture(self, f: Callable[..., Any], *args: Any, after: Iterable[Any] = ()) -> list[Any]:
+    def capture(self, f: Callable[..., Any], *args: Any, after: Iterable[Any] = (), stream: Any = None) -> Any:
         """Add what f(*args) does, after the nodes `after`. Gives the frontier: what a following operation must depend on.
 
-        When it fails the graph is as it was.
+        Without `after` the new operations depend on none of the graph. `stream`: the stream that the capture is to have. A
+        coroutine function is awaited: `await graph.capture(f)`. When it fails the graph is as it was.
         """
-        from gla.runtime import capture as runtime
+        return self._capture(f, args, after, stream)
 
-        machine = engine.machine(self.device)
-        scope = CaptureScope(getattr(f, "__name__", "the function"), self.device)
-        _no_trace()
-
-        def body(recorder: Any) -> Any:
-            scope.sink = Recording(recorder, self.device)
-            results = Results()
-            with scope.open():
-                structure = results.gather(f(*args))
-                return _outputs(structure, scope.close(results.nodes))
-
-        _, frontier, outputs = runtime.capture(machine, body, self.record, after)
-        self.parts += scope.parts
-        self.outputs = outputs
+    def _capture(self, f: Callable[..., Any], args: tuple[Any, ...], after: Iterable[Any], stream: Any) -> Any:
+        if is_coroutine_function(f):
+            return self._capture_coroutine(f, args, after, stream)
+        frontier: list[Any] = []
+        with self._opened(f, after, stream, frontier) as body:
+            body.done(f(*args))
         return frontier
+
+    async def _capture_coroutine(self, f: Callable[..., Any], args: tuple[Any, ...], after: Iterable[Any], stream: Any) -> Any:
+        frontier: list[Any] = []
+        with self._opened(f, after, stream, frontier) as body:
+            body.done(await f(*args))
+        return frontier
+
+    @contextmanager
+    def _opened(self, f: Callable[..., Any], after: Iterable[Any], stream: Any, frontier: list[Any]) -> Iterator[Body]:
+        """A capture of `f`, open inside the block; afterwards the graph has it and `frontier` its last nodes."""
+        from gla.runtime import capture as runtime
+        from gla.runtime.graph import GraphNode
+
+        refuse_in_trace("a capture is opened")
+        after = [after] if isinstance(after, GraphNode) else after
+        scope = CaptureScope(name_of(f), self.device)
+        body = Body(scope)
+        try:
+            with runtime.opened(self.record, after, stream) as recorder:
+                scope.sink = Recording(recorder, self.device)
+                with scope.open():
+                    yield body
+                found = recorder.commit()
+                with self._lock:
+                    self.parts += scope.parts
+                    self.outputs = body.outputs
+                frontier += found
+        finally:
+            scope.release()
+
+    @property
+    def changed(self) -> list[Buffer]:
+        """What a launch writes."""
+        return list(dict.fromkeys(b for part in self.parts for b in part.changed))
 
     @public
     def instantiate(self) -> GraphExecutable:
@@ -198,30 +113,74 @@ class Graph:
         return repr(self.record)
 
 
+class Returned(Results):
+    """What a captured function gives: an array of the outside is given back as it is, anything else is a result."""
+
+    def _leaf(self, value: Any) -> Any:
+        return value if isinstance(value, Array) and value._scope is None else super()._leaf(value)
+
+
+class Body:
+    """A captured function that runs: `done(value)` takes what it returned."""
+
+    def __init__(self, scope: CaptureScope) -> None:
+        self.scope = scope
+        self.outputs: Any = None
+
+    def done(self, value: Any) -> None:
+        """The function has returned: no child may be at work; what was written and returned is closed into the last part."""
+        scope = self.scope
+        with scope.lock:
+            scope.children.check()
+            results = Returned()
+            structure = results.gather(value)
+            scope.ended = True
+            buffers = scope.close(results.nodes)
+        self.structure, self.buffers = structure, buffers
+        self.outputs = self.arrays() if all(b.storage is not None for b in buffers) else None
+
+    def arrays(self, fresh: bool = False) -> Any:
+        """What the function returned, with arrays over the memory that launches fill. `fresh`: no two of them are one."""
+        made = [from_buffer(b) for b in self.buffers]
+
+        def place(value: Any) -> Any:
+            if type(value) is not Slot:
+                return value
+            array = made[value.index]
+            return from_node(node_of(array), array._device, None) if fresh and value.copy else array
+
+        return map_leaves(self.structure, place)
+
+
 class GraphExecutable:
-    """An instantiated graph: `exe()` and `exe.launch(stream)` run it once on the arrays' present contents."""
+    """An instantiated graph: `exe()` and `exe.launch(stream)` run it once on the arrays' present contents.
+
+    `outputs`: what the captured function returned: arrays that each launch overwrites. Safe to use from several threads.
+    """
 
     def __init__(self, graph: Graph) -> None:
-        self.record = graph.record.instantiate()
-        self.parts = tuple(graph.parts)
-        self.outputs = graph.outputs
+        with graph._lock:
+            self.record = graph.record.instantiate()
+            self.changed = graph.changed
+            self.outputs = graph.outputs
         self.device = graph.device
-        self._changed = [b for part in self.parts for b in part.changed]
 
     @public
     def launch(self, stream: Any = None) -> None:
-        """Run once; in a capture, record instead. Pending values that read what it writes are computed before."""
+        """Run once, on `stream` (the current one if None); in a capture, record instead. It does not wait.
+
+        Pending values that read what it writes are computed before.
+        """
         scope = current.get()
         if scope is not None:
-            self._inline(scope)
+            self._record(scope, stream)
             return
-        with realise.writing(self._changed):
+        with realise.writing(self.changed):
             self.record.launch(stream)
 
     __call__ = launch
 
-    def _inline(self, scope: Scope) -> None:
-        """The recorded programs as a part of another capture."""
+    def _record(self, scope: Scope, stream: Any) -> None:
         if not isinstance(scope, CaptureScope):
             raise TraceError(
                 "GLA0411",
@@ -229,18 +188,31 @@ class GraphExecutable:
                 labels=labels("here"),
                 help="launch it outside, or call its function",
             )
-        for part in self.parts:
-            if isinstance(part, Launched):
-                spots = zip(part.buffers, part.spots)
-                launch_part(scope, part.call, [Spot(scope.variable(b), *spot) for b, spot in spots])
-                continue
-            variables = [scope.variable(b) for b in part.used]
-            graph = part.program
-            new = substitute(graph.roots, dict(zip(graph.inputs, (node_of(v) for v in variables))))
-            targets = [variables[graph.inputs.index(i)] for i, _ in graph.writes]
-            targets = [*(scope.variable(b) for b in part.outputs), *targets]
-            for target, value in zip(targets, new):
-                target._value, target._version = value, target._version + 1
+        if stream is not None:
+            stream.check()
+        if self.device != scope.device:
+            raise CaptureError(
+                "GLA0910",
+                f"an executable of {self.device} is called in a capture on {scope.device}",
+                labels=labels("here"),
+                help=f"capture on that device: with gla.device({self.device!r}): ...",
+            )
+        with scope.lock:
+            scope.admit()
+            replay(scope, self)
+
+    async def launch_async(self, stream: Any = None) -> None:
+        """Run once and wait for the end without blocking the event loop."""
+        import asyncio
+
+        scope = current.get()
+        if scope is not None:
+            self._record(scope, stream)
+        elif engine.machine(self.device).kind == "host":  # whose launches are done when they return
+            await asyncio.to_thread(self.launch, stream)
+        else:
+            self.launch(stream)
+            await self.record.passed()
 
     @public
     def upload(self, stream: Any = None) -> None:
@@ -249,8 +221,58 @@ class GraphExecutable:
 
     @public
     def synchronize(self) -> None:
-        """Wait for the last launch."""
+        """Wait for the last launch. CaptureError inside a capture."""
+        if current.get() is not None:
+            raise CaptureError(
+                "GLA0901",
+                f"exe.synchronize() inside {current.get().name}, where nothing has run yet",  # type: ignore[union-attr]
+                labels=labels("here"),
+                help="wait after the capture: exe(); exe.synchronize()",
+            )
         self.record.synchronize()
+
+    # --- updates
+    @public
+    def update(self, target: Any, f: Callable[..., Any] | None = None, *args: Any, strict: bool = False) -> bool:
+        """Change what later launches run.
+
+        `exe.update(graph2)`: everything, when graph2 has the same nodes, kernels and edges on other arrays and numbers: True.
+        Otherwise False (GraphError with `strict=True`), and nothing has changed.
+
+        `exe.update(node, f, *args)`: one operation. f is captured; it must record exactly one operation, of the same kind as the
+        node: a kernel for a kernel (another one is allowed), a copy for a copy of the same direction, a product for a product.
+        GraphError otherwise, and nothing has changed. Memory that only the old operation used is let go of.
+        """
+        from gla.runtime.graph import GraphNode
+
+        if isinstance(target, Graph) and f is None:
+            return self._update(target, strict)
+        if isinstance(target, GraphNode) and f is not None:
+            self._update_node(target, f, args)
+            return True
+        raise GraphError(
+            "GLA0912",
+            f"exe.update takes a graph, or a node and a function, not {type(target).__name__} and {type(f).__name__}",
+            labels=labels("here"),
+            help="write exe.update(graph2), or exe.update(node, lambda: out.assign(x + y))",
+        )
+
+    def _update(self, graph: Graph, strict: bool) -> bool:
+        with graph._lock:
+            changed, outputs = graph.changed, graph.outputs
+            if not self.record.update(graph.record, strict=strict):
+                return False
+        self.changed, self.outputs = changed, outputs
+        return True
+
+    def _update_node(self, node: Any, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        other = Graph(self.device)
+        other._capture(f, args, (), None)
+        self.record.update_node(node, other.record)
+        blocks = {id(block) for block in self.record.blocks()}
+        self.changed = list(dict.fromkeys(b for b in (*self.changed, *other.changed) if id(b.storage.block) in blocks))
+        if _holds_array(other.outputs):
+            self.outputs = other.outputs
 
     def __len__(self) -> int:
         return len(self.record)
@@ -262,33 +284,65 @@ class GraphExecutable:
         return repr(self.record)
 
 
-def _outputs(structure: Any, buffers: list[Buffer]) -> Any:
-    arrays = [from_buffer(b) for b in buffers]
-    return map_leaves(structure, lambda v: arrays[v.index] if type(v) is Slot else v)
+def _holds_array(structure: Any) -> bool:
+    found: list[Array] = []
+    map_leaves(structure, lambda v: found.append(v) if isinstance(v, Array) else None)
+    return bool(found)
 
 
-def _no_trace() -> None:
+def name_of(f: Callable[..., Any]) -> str:
+    """What messages call the captured function."""
+    return str(getattr(f, "__name__", "the function"))
+
+
+def is_coroutine_function(f: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(f) or inspect.iscoroutinefunction(getattr(f, "__call__", None))  # noqa: B004
+
+
+def refuse_in_trace(what: str) -> None:
     scope = current.get()
     if scope is not None and scope.kind != "capture":
-        raise TraceError(
-            "GLA0411", f"a capture is opened inside {scope.name}", labels=labels("here"), help="capture the function instead"
-        )
+        raise TraceError("GLA0411", f"{what} inside {scope.name}", labels=labels("here"), help="capture the function instead")
 
 
 @public
-def capture(f: Callable[..., Any], *args: Any, on_unsupported: str = "error", device: str | None = None) -> Any:
+def capture(
+    f: Callable[..., Any],
+    *args: Any,
+    stream: Any = None,
+    mode: str = "relaxed",
+    on_unsupported: str = "error",
+    device: str | None = None,
+) -> Any:
     """Run f(*args) once, recording what it writes and returns; nothing runs on the device. Gives a `gla.Graph`.
 
-    `on_unsupported="none"`: None instead of CaptureError.
+    f: a function, or a coroutine function (`graph = await gla.capture(f)`). `stream`: capture on this stream, which must be idle
+    and of the device. `mode`: see Graph. `on_unsupported="none"`: None instead of CaptureError for what cannot be captured.
     """
-    graph = Graph(device)
+    if on_unsupported not in ("error", "none"):
+        raise GraphError("GLA0912", f"on_unsupported={on_unsupported!r}", labels=labels("here"), help='use "error" or "none"')
+    graph = Graph(device, mode=mode)
+    if is_coroutine_function(f):
+        return _awaited(graph, f, args, stream, on_unsupported)
     try:
-        graph.capture(f, *args)
-    except CaptureError:
-        if on_unsupported == "none":
-            return None
-        raise
+        graph._capture(f, args, (), stream)
+    except CaptureError as error:
+        return _unsupported(error, on_unsupported)
     return graph
+
+
+async def _awaited(graph: Graph, f: Callable[..., Any], args: tuple[Any, ...], stream: Any, on_unsupported: str) -> Any:
+    try:
+        await graph._capture(f, args, (), stream)
+    except CaptureError as error:
+        return _unsupported(error, on_unsupported)
+    return graph
+
+
+def _unsupported(error: CaptureError, on_unsupported: str) -> None:
+    if on_unsupported == "none" and error.diagnostic.code not in PROGRAM_FAULTS:
+        return
+    raise error
 
 
 @public
@@ -296,25 +350,3 @@ def is_capturing() -> bool:
     """Whether this task is recording a graph."""
     scope = current.get()
     return scope is not None and scope.capturing()
-
-
-def captured(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose Python body runs on every call, so that host-side state may steer it; its device work is one launch.
-
-    Equal structure meets the same executable; another structure is planned when it first appears.
-    """
-    import functools
-
-    @functools.wraps(f)
-    @public
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if current.get() is not None:
-            return f(*args, **kwargs)
-        device = current_device()
-        scope = CaptureScope(f"{getattr(f, '__name__', 'function')}()", device, Running(device))
-        results = Results()
-        with scope.open():
-            structure = results.gather(f(*args, **kwargs))
-            return _outputs(structure, scope.close(results.nodes))
-
-    return call

@@ -82,12 +82,6 @@ def reclaim(device: str | None = None) -> int:
 
 
 @public
-def Stream(device: str | None = None) -> Any:
-    """A new stream of a device: `exe.launch(s)`, or `with gla.stream(s):`. Order between streams is kept where data asks."""
-    return engine.machine(device or current_device()).new_stream()
-
-
-@public
 def stream(chosen: Any):  # type: ignore[no-untyped-def]
     """Make a stream this task's current one inside a `with` block."""
     from gla.runtime.stream import using

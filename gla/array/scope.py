@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ class Scope(ABC):
     """A stretch of recording. `name` is for messages: the function, or what opens the scope."""
 
     kind = "trace"
+    lock: Any = nullcontext()  # held while an operation is recorded, where several threads may record
 
     def __init__(self, name: str, parent: Scope | None, device: str) -> None:
         self.name, self.parent, self.device = name, parent, device
@@ -52,6 +53,12 @@ class Scope(ABC):
     def made(self, array: Array) -> None:  # noqa: B027 - most scopes do not mind
         """`array` was made in this scope."""
 
+    def free(self, array: Array) -> None:
+        """`array.free()` inside the scope."""
+        raise TraceError(
+            "GLA0419", f"free() inside {self.name}", labels=labels("here"), help="free arrays outside of functions and loops"
+        )
+
     def capturing(self) -> bool:
         """Whether this scope, or one around it, records a graph."""
         scope: Scope | None = self
@@ -68,8 +75,16 @@ class Scope(ABC):
         try:
             yield self
         finally:
-            current.reset(token)
             self.done = True
+            leave(token)
+
+
+def leave(token: Any) -> None:
+    """Set the scope of before. A coroutine that is thrown away may be closed in another context, where there is nothing to set."""
+    try:
+        current.reset(token)
+    except ValueError:
+        return
 
 
 @contextmanager

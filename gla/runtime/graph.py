@@ -367,6 +367,12 @@ class GraphExecutable:
         if stream is not None:
             stream.synchronize()
 
+    async def passed(self) -> None:
+        """`synchronize` for an event loop."""
+        stream = self._use.stream
+        if stream is not None:
+            await stream.passed()
+
     def recorded(self) -> Record:
         """Its operations, to be recorded into another graph."""
         with self._lock:

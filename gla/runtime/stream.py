@@ -41,15 +41,16 @@ recording: ContextVar[Capturing | None] = ContextVar("gla_capture", default=None
 class Stream:
     """A non-blocking stream of `device`. `owned`: gla made it, and destroys it when the object goes.
 
-    `with stream:` makes it current for this task. `capturing`: the capture that records on it.
+    `with stream:` makes it current for this task. `capturing`: the capture that records on it. `closed`: the driver's stream is
+    gone, and all its work is done. Free memory may still name a closed stream as its last user.
     """
 
     __slots__ = (
-        "__weakref__", "_event", "_gate", "_lock", "_seen", "capturing", "device", "handle", "number", "owned", "submitted", "ticks",
+        "__weakref__", "_event", "_gate", "_lock", "_seen", "capturing", "closed", "device", "handle", "number", "owned", "submitted", "ticks",
     )  # fmt: skip
 
     def __init__(self, device: Device, gate: Gate, handle: Handle = None, *, owned: bool = True) -> None:
-        self.device, self._gate, self.owned = device, gate, owned
+        self.device, self.owned, self.closed = device, owned, False
         self.handle = device.create_stream() if handle is None else handle
         self.number = next(_numbers)
         self.ticks = itertools.count(1)
@@ -58,6 +59,7 @@ class Stream:
         self._seen: dict[int, int] = {}
         self._event: Handle = None
         self._lock = threading.Lock()
+        self._gate = gate  # from here on the finalizer has something to destroy
         gate.enter(self)
 
     # --- order
@@ -67,7 +69,7 @@ class Stream:
         A number is drawn after the launch that it stands for: an event recorded when `submitted` was read covers every
         launch with a number up to that.
         """
-        if other is self:
+        if other is self or other.closed:
             return
         now = other.submitted
         seen = self._seen.get(other.number, 0)
@@ -82,6 +84,8 @@ class Stream:
         if consumer.device is not self.device:
             raise DeviceError("GLA0510", f"a stream of {consumer.device.name} cannot wait for one of {self.device.name}")
         with self._lock:
+            if self.closed:
+                return
             if self._event is None:
                 self._event = self.device.create_event()
             self.device.record(self._event, self.handle)
@@ -89,11 +93,22 @@ class Stream:
 
     def has_seen(self, other: Stream) -> bool:
         """Whether work submitted here now is ordered after everything submitted to `other`, with nothing to wait for."""
-        return other is self or self._seen.get(other.number, 0) >= other.submitted
+        return other is self or other.closed or self._seen.get(other.number, 0) >= other.submitted
 
     def synchronize(self) -> None:
         """Wait until everything submitted so far is done."""
-        self.device.synchronize(self.handle)
+        if not self.closed:
+            self.device.synchronize(self.handle)
+
+    def close(self) -> None:
+        """By the gate, when nobody can submit to the stream any more and its work is done."""
+        with self._lock:
+            self.closed = True
+            event, self._event = self._event, None
+        if event is not None:
+            self.device.destroy_event(event)
+        if self.owned:
+            self.device.destroy_stream(self.handle)
 
     def query(self) -> bool:
         """Whether everything submitted so far is done."""
@@ -101,6 +116,19 @@ class Stream:
         try:
             self.device.record(event, self.handle)
             return self.device.query(event)
+        finally:
+            self.device.destroy_event(event)
+
+    async def passed(self) -> None:
+        """`synchronize` for an event loop, which goes on meanwhile."""
+        import asyncio
+
+        event, pause = self.device.create_event(), 20e-6
+        try:
+            self.device.record(event, self.handle)
+            while not self.device.query(event):
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 2e-3)
         finally:
             self.device.destroy_event(event)
 
@@ -132,25 +160,23 @@ class Stream:
     def __del__(self) -> None:
         gate = getattr(self, "_gate", None)
         if gate is not None:
-            gate.retired.append(_Ended(self.device, self.handle if self.owned else None, self._event))
+            gate.retired.append(_Ended(self, gate))
 
     def __repr__(self) -> str:
         return f"<gla.Stream {self.number} of {self.device.name}>"
 
 
 class _Ended:
-    """What a stream leaves behind, for the gate to destroy."""
+    """A stream that nobody can submit to any more. It lives until its work is done, as the last user of memory that was let go of."""
 
-    __slots__ = ("device", "event", "handle")
+    __slots__ = ("gate", "stream")
 
-    def __init__(self, device: Device, handle: Handle, event: Handle) -> None:
-        self.device, self.handle, self.event = device, handle, event
+    def __init__(self, stream: Stream, gate: Gate) -> None:
+        self.stream, self.gate = stream, gate
 
     def let_go(self) -> None:
-        if self.event is not None:
-            self.device.destroy_event(self.event)
-        if self.handle is not None:
-            self.device.destroy_stream(self.handle)
+        self.gate.enter(self.stream)  # so that whoever waits for all streams waits for this one
+        self.gate.after_use((self.stream,), self.stream.close)
 
 
 def chosen_stream() -> Stream | None:
