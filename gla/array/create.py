@@ -12,7 +12,7 @@ from gla.array.boundary import public
 from gla.array.buffer import Buffer
 from gla.array.calls import operate
 from gla.array.devices import current_device
-from gla.array.scope import current
+from gla.array.scope import current, outside
 from gla.array.value import Array, from_buffer
 from gla.dtypes import DType
 from gla.errors import DeviceError, DtypeError, RangeError, ShapeError
@@ -57,6 +57,8 @@ def asarray(values: Any, dtype: Any = None, device: str | None = None, *, copy: 
     wanted = dtypes.as_dtype(dtype) if dtype is not None else None
     if isinstance(values, Array):
         return _again(values, wanted, device, copy)
+    if copy is False or _is_shareable(values):
+        return _shared(values, wanted, device, copy)
     scope = current.get()
     if isinstance(values, (list, tuple)) and _holds_array(values):
         return _stacked(values, wanted)
@@ -74,13 +76,40 @@ def asarray(values: Any, dtype: Any = None, device: str | None = None, *, copy: 
             dtypes.check_fits(value, wanted)
     if data.dtype.kind == "c" and wanted is not None and wanted.kind != "c":
         raise DtypeError("GLA0205", f"cannot make {wanted} of complex values", labels=labels("here"), help="take values.real")
-    if copy is False and device is not None and engine.device_name(device) != "host":
-        raise DeviceError(
-            "GLA0502", f"host memory cannot be shared with {device}", labels=labels("here"), help="drop copy=False"
-        )
     if scope is not None:
         return scope.constant(data if wanted is None else data.astype(wanted.numpy))
     return upload(data, wanted, engine.device_name(device) if device is not None else current_device())
+
+
+def _is_shareable(values: Any) -> bool:
+    """Whether it is an array of another library's."""
+    return not isinstance(values, (np.ndarray, np.generic, list, tuple)) and (
+        hasattr(values, "__dlpack__") or hasattr(values, "__cuda_array_interface__")
+    )
+
+
+def _shared(values: Any, dtype: DType | None, device: str | None, copy: bool | None) -> Array:
+    """Another library's array, copied unless `copy` is False; NumPy's own memory when it is."""
+    from gla.array import dlpack
+
+    if copy is not False:
+        with outside():
+            made = dlpack.import_from(values, device, True)
+        return made if dtype is None or dtype is made.dtype else astype(made, dtype)
+    if device is not None and isinstance(values, np.ndarray) and engine.device_name(device) != "host":
+        raise DeviceError(
+            "GLA0502", f"host memory cannot be shared with {device}", labels=labels("here"), help="drop copy=False"
+        )
+    if isinstance(values, np.ndarray):
+        return dlpack.share(values, dtype)
+    if not _is_shareable(values):
+        raise DtypeError(
+            "GLA0237", f"a {type(values).__name__} has no memory to share", labels=labels("here"), help="drop copy=False"
+        )
+    made = dlpack.import_from(values, device, False)
+    if dtype is not None and dtype is not made.dtype:
+        raise DtypeError("GLA0237", f"{made._type} cannot be shared as {dtype}", labels=labels("here"), help="drop copy=False")
+    return made
 
 
 def _again(array: Array, dtype: DType | None, device: str | None, copy: bool | None) -> Array:

@@ -1,59 +1,54 @@
 """DLPack, and what the Array API standard asks of a namespace: version, capabilities, devices, dtypes.
 
-Export gives a copy of the contents in host memory; an array on another device is refused with the way round.
+The protocols' faces; dlpack.py, which is loaded when one is used, does the work.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gla import dtypes
 from gla.array.boundary import public
-from gla.array.create import asarray
 from gla.array.devices import current_device
-from gla.array.value import Array, fetch
-from gla.errors import DeviceError
+from gla.array.value import Array
 from gla.ir.builder import default_float
-from gla.ir.spans import labels
 
 API_VERSION = "2024.12"
-HOST = (1, 0)
-"""DLPack's name of ordinary memory."""
 
 
 def export(self: Array, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-    """A DLPack capsule of a copy in host memory."""
-    if self.device != "host":
-        raise DeviceError(
-            "GLA0503",
-            f"{self._type} on {self.device} is not exported",
-            labels=labels("here"),
-            help="move it first: x.to('host')",
-        )
-    if copy is False:
-        raise BufferError("a gla.Array gives a copy of its contents; copy=False cannot be met")
-    return fetch(self, "__dlpack__").__dlpack__()
+    """The memory as a DLPack capsule, shared unless `copy=True`. The consumer's work on `stream` comes after ours on the array; on
+    CUDA None and 1 are the default stream, 2 the per-thread one, -1 asks for no ordering."""
+    from gla.array import dlpack
+
+    return dlpack.to_dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def exported_device(self: Array) -> tuple[int, int]:
-    """(device type, number) of what `__dlpack__` gives."""
-    return HOST
+    """DLPack's (kind, number) of the device: (1, 0) on the host, (2, n) on "cuda:n"."""
+    from gla.array import dlpack
+
+    return dlpack.dlpack_device(self)
+
+
+def cuda_interface(self: Array) -> dict[str, Any]:
+    """`__cuda_array_interface__`, version 3, of an array on a GPU; AttributeError on the host."""
+    from gla.array import dlpack
+
+    return dlpack.cuda_array_interface(self)
 
 
 @public
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    """An array with a copy of what another library's array holds in host memory."""
-    if isinstance(x, Array):
-        return asarray(x, device=device, copy=copy)
-    where = x.__dlpack_device__()
-    if int(where[0]) != HOST[0]:
-        raise DeviceError(
-            "GLA0503", f"the array stands on DLPack device {tuple(map(int, where))}, not in host memory", labels=labels("here"),
-            help="copy it to the host first, in its own library",
-        )  # fmt: skip
-    return asarray(np.from_dlpack(x), device=device)
+    """The array of another library (or of NumPy) without a copy; `x` has `__dlpack__` or `__cuda_array_interface__`.
+
+    Memory with gaps, or that must not be written, is copied; `copy=False` refuses then, `copy=True` copies always. `device`
+    moves the result. Writing it writes the memory of `x`, which is kept as long as it is needed, by graphs too; streams are
+    ordered by the protocol. DtypeError for a dtype that gla does not have.
+    """
+    from gla.array import dlpack
+
+    return dlpack.import_from(x, device, copy)
 
 
 class Info:
@@ -95,3 +90,4 @@ def attach() -> None:
     """Give `Array` the methods of the protocol."""
     for name, method in (("__dlpack__", export), ("__dlpack_device__", exported_device)):
         setattr(Array, name, public(method))
+    setattr(Array, "__cuda_array_interface__", property(public(cuda_interface)))  # noqa: B010 - not declared in value.py

@@ -1,6 +1,7 @@
 """`gla.kernel`: declarations, arguments, and what reaches the driver (a driver in Python; values need a GPU)."""
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ def table(monkeypatch, tmp_path):
 
     made = FakeTable()
     machine = Machine(CudaDevice(Driver(made, 0)), ImageCache(tmp_path))
+    monkeypatch.setattr(engine, "_executables", weakref.WeakValueDictionary())  # those of another test's machine
     monkeypatch.setitem(devices._machines, "cuda:0", machine)
     monkeypatch.setitem(devices._machines, "cuda", machine)
     with gla.device("cuda:0"):

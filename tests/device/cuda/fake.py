@@ -209,7 +209,8 @@ class FakeTable:
 
     def _capture_info(self, stream: Any) -> tuple[Any, ...]:
         graph, last = self.capture or (0, [])
-        status = types.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+        known = types.CUstreamCaptureStatus
+        status = known.CU_STREAM_CAPTURE_STATUS_ACTIVE if self.capture else known.CU_STREAM_CAPTURE_STATUS_NONE
         return status, 1, types.CUgraph(graph), [types.CUgraphNode(b) for b in last], [], len(last)
 
     def _cuStreamEndCapture(self, stream: Any) -> Any:
