@@ -42,7 +42,7 @@ class CaptureScope:
         self._leases: list[Lease] = []
         self._leased: set[int] = set()
         self._lock = threading.RLock()
-        self.stream, self._own = stream, stream is None
+        self.stream, self._own, self._began = stream, stream is None, False
         self.closed = False
 
     def within(self, other: Any) -> bool:
@@ -112,7 +112,7 @@ class CaptureScope:
             self.stream = _idle_stream(self.machine)
         else:
             _check_stream(self.machine, self.stream)
-        self.stream.capturing = self
+        self.stream.capturing, self._began = self, True
 
     def close(self) -> None:
         """End the scope and its own leases; the graph has its own by now, if all went well."""
@@ -121,8 +121,8 @@ class CaptureScope:
             for lease in self._leases:
                 lease.release()
             self._leases.clear()
-        if self.stream is not None and self.stream.capturing is self:
-            self.stream.capturing = None
+        if self._began and self.stream is not None:
+            self.stream.capturing, self._began = None, False
             if self._own:
                 _idle.setdefault(self.machine, []).append(self.stream)
 

@@ -30,6 +30,31 @@ def machine(device: Any, images: ImageCache) -> Iterator[Machine]:
     yield Machine(device, images)
 
 
+@pytest.fixture(params=["host", pytest.param("cuda:0", marks=pytest.mark.gpu)])
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a device, current within the test; garbage of earlier tests is gone."""
+    import gc
+
+    import gla
+
+    with gla.device(request.param):
+        gc.collect()
+        gla.reclaim()
+        yield request.param
+
+
+def A(values: Any, dtype: Any = None) -> Any:
+    """An array of gla with a copy of the values."""
+    import gla
+
+    return gla.asarray(np.array(values, dtype))
+
+
+def N(x: Any) -> np.ndarray:
+    """The contents."""
+    return np.array(np.asarray(x))
+
+
 def array(shape: tuple[int, ...], dtype: Any = dtypes.float64, name: str = "") -> Node:
     return new_input(Type(dtypes.as_dtype(dtype), shape), name)
 
