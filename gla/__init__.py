@@ -18,6 +18,7 @@ from gla.array.devices import device, memory, reclaim, stream, synchronize
 from gla.array.evaluate import evaluate as eval
 from gla.array.function import function
 from gla.array.kernel import kernel
+from gla.array.pinned import pinned
 from gla.array.streams import Stream, current_stream
 from gla.array.tasks import spawn
 from gla.array.tasks import warn_of_free_threading as _warn_of_free_threading
@@ -50,7 +51,7 @@ __all__ = [
     "AliasError", "Array", "CaptureError", "CheckError", "DType", "DeviceError", "DtypeError", "GlaError", "GlaFileError",
     "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
     "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "current_stream", "device", "e", "eval", "fori", "function",
-    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "pi", "random", "reclaim", "scalar", "scan", "spawn", "Stream", "stream",
+    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "pi", "pinned", "random", "reclaim", "scalar", "scan", "spawn", "Stream", "stream",
     "synchronize", "while_loop",
 ]  # fmt: skip
 __all__ += list(_export.NAMES)

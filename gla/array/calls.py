@@ -59,6 +59,10 @@ def lift(value: Any, found: list[Array]) -> Any:
         if isinstance(array, Array):
             found.append(array)
         return array
+    if hasattr(value, "__gla_operand__"):  # pinned memory
+        array = value.__gla_operand__()
+        found.append(array)
+        return array
     raise DtypeError(
         "GLA0204",
         f"a {type(value).__name__} is no value of gla: {value!r:.60}",
@@ -145,7 +149,7 @@ def _index_values(values: np.ndarray) -> Node:
 
 def is_operand(value: Any) -> bool:
     """Whether an operator takes it: else Python asks the other side."""
-    return isinstance(value, (Array, np.ndarray, *NUMBERS))
+    return isinstance(value, (Array, np.ndarray, *NUMBERS)) or hasattr(value, "__gla_operand__")
 
 
 def pending_count(device: str) -> int:

@@ -55,6 +55,8 @@ def asarray(values: Any, dtype: Any = None, device: str | None = None, *, copy: 
     NumPy array. RangeError for integers that do not fit, DtypeError for anything that is no number.
     """
     wanted = dtypes.as_dtype(dtype) if dtype is not None else None
+    if hasattr(values, "__gla_operand__"):
+        values = values.__gla_operand__()
     if isinstance(values, Array):
         return _again(values, wanted, device, copy)
     if copy is False or _is_shareable(values):

@@ -160,10 +160,8 @@ def _wrapped(contents: Contents, first: int, count: int, machine: Any) -> Any:
 def _copied_bytes(contents: Contents, machine: Any) -> Array:
     """Host memory at an odd address: NumPy reads it."""
     low, high = _reach(contents)
-    raw = (ctypes.c_char * ((high - low + 1) * contents.dtype.itemsize)).from_address(
-        contents.address + low * contents.dtype.itemsize
-    )
-    flat = np.frombuffer(raw, np.uint8).copy().view(contents.dtype.numpy)
+    size = contents.dtype.itemsize
+    flat = np.frombuffer(ctypes.string_at(contents.address + low * size, (high - low + 1) * size), contents.dtype.numpy)
     steps = [s * contents.dtype.itemsize for s in contents.strides]
     values = np.lib.stride_tricks.as_strided(flat[-low:], contents.shape, steps)
     return from_buffer(Buffer(machine.upload(np.ascontiguousarray(values)), Type(contents.dtype, contents.shape), machine.name))

@@ -23,6 +23,7 @@ from gla.array.capture import CaptureScope
 from gla.array.declaration import Declaration, Parameter, declaration
 from gla.array.parts import Spot
 from gla.array.parts import launch as record
+from gla.array.pinned import Pinned
 from gla.array.scope import Scope, current
 from gla.array.value import Array, device_of
 from gla.dtypes import DType
@@ -232,6 +233,9 @@ def sort_arguments(kernel: Kernel, arguments: Sequence[Any]) -> tuple[list[tuple
 
 
 def _array(kernel: str, parameter: Parameter, value: Any) -> Array:
+    if isinstance(value, Pinned):
+        # Written, it is written in place; only read, it is read at each launch of a capture, and now outside of one.
+        value = value.__gla_operand__() if parameter.const or current.get() is not None else value._array
     if not isinstance(value, Array):
         raise DtypeError(
             "GLA0233",

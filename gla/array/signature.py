@@ -116,6 +116,8 @@ class Walk:
             self.numpy_array(value, path, static)
         elif isinstance(value, BY_IDENTITY):
             self.key.append(Same(value))
+        elif hasattr(kind, "__gla_operand__"):
+            raise _refusal(value, path)
         else:
             self.structure(value, path, static)
 

@@ -9,7 +9,7 @@ import pytest
 from device.cuda.fake import FakeTable
 
 import gla
-from gla.array import capsule, engine
+from gla.array import capsule, dlpack, engine
 from gla.dtypes import as_dtype
 from gla.runtime import devices
 from gla.runtime.machine import Machine
@@ -89,6 +89,18 @@ def test_memory_with_gaps_is_read_right_and_not_shared(part):
     assert N(x).tolist() == values[part].tolist()
     assert N(gla.from_dlpack(values.T)).tolist() == values.T.tolist()
     assert N(gla.from_dlpack(np.broadcast_to(values[:1], (3, 4)))).tolist() == [values[0].tolist()] * 3
+
+
+def test_memory_at_an_odd_address_is_copied():
+    raw = np.zeros(41, np.uint8)
+    values = raw[1:].view(np.float64)
+    values[:] = np.arange(5.0)
+    steps = (-1,)
+    contents = capsule.Contents(values.ctypes.data + 32, gla.float64, (5,), steps, False, raw)
+    x = dlpack.adopted(contents, engine.machine("host"), None, "a test")
+    assert N(x).tolist() == [4.0, 3.0, 2.0, 1.0, 0.0]
+    with pytest.raises(gla.ShapeError, match="not aligned"):
+        gla.asarray(values, copy=False)
 
 
 def test_scalars_and_empty_arrays():

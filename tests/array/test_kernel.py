@@ -245,7 +245,20 @@ def test_an_argument_that_overlaps_a_written_one_in_part_is_refused(table, seen)
     assert len(seen) == 2
 
 
+def test_h4_a_kernel_writes_pinned_memory_in_place_and_reads_a_copy(table, seen):
+    p = gla.pinned(np.zeros(4, np.float32))
+    gla.kernel(SCALE, "scale")[1, 32](p, 2.0, p, 4)
+    (words,) = (s[3] for s in seen)
+    assert words[2] == p._storage.address != words[0]
+
+
 # --- captures
+def test_h4_a_captured_kernel_reads_pinned_memory_at_each_launch(table, seen):
+    p, y = gla.pinned(np.zeros(4, np.float32)), A(np.zeros(4))
+    graph = gla.capture(lambda: gla.kernel(SCALE, "scale")[1, 32](p, 2.0, y, 4))
+    assert graph.record._record.addresses == [p._storage.address, address(y)]
+
+
 def test_a_captured_kernel_is_one_node_and_runs_nothing(table, seen):
     x, y = A([1.0, 2.0]), A([0.0, 0.0])
     graph = gla.capture(lambda: gla.kernel(SCALE, "scale")[1, 32](x, 3.0, y, 2))

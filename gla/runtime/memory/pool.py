@@ -117,6 +117,13 @@ class _Outside:
             self.end()
 
 
+class _Pinned(_Outside):
+    """Host memory."""
+
+    __slots__ = ()
+    pinned = True
+
+
 class _Last:
     """Foreign memory whose block is gone; `streams` used it."""
 
@@ -234,7 +241,7 @@ class Pool:
 
         with self._lock:
             self.pinned += nbytes
-        return Storage(Block(_Outside(self.gate, address, nbytes, None, end), stream), address, nbytes)
+        return Storage(Block(_Pinned(self.gate, address, nbytes, None, end), stream), address, nbytes)
 
     def trim(self) -> int:
         """Give cached chunks back to the driver, each after its last use. Returns bytes."""
