@@ -128,6 +128,7 @@ class Machine:
             self.budget.drop_all()
             self.gate.drain_all()
             given = self.pool.trim()
+            self.gate.drain_all()  # streams that only cached memory named
             self.device.trim()
             return given
         finally:

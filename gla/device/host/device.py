@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -68,6 +69,7 @@ class HostDevice(Device):
             multiprocessors=self.pool.size,
             total_memory=limit if limit is not None else physical_memory(),
         )
+        self.live: Counter[str] = Counter()  # handles given out and not destroyed, by kind
         self._fail_left = 0
         self._fail_names: frozenset[str] = frozenset()
         self._fail_error: Exception | None = None
@@ -178,12 +180,14 @@ class HostDevice(Device):
     # --- streams and events
     def create_stream(self) -> HostStream:
         self._enter("create_stream")
+        self.live["stream"] += 1
         return HostStream()
 
     def destroy_stream(self, stream: HostStream) -> None:
         self._enter("destroy_stream")
         use(stream, HostStream, "destroy_stream")
         stream.closed = True
+        self.live["stream"] -= 1
 
     def is_blocking(self, stream: HostStream) -> bool:
         self._enter("is_blocking")
@@ -203,12 +207,14 @@ class HostDevice(Device):
 
     def create_event(self, timing: bool = False) -> HostEvent:
         self._enter("create_event")
+        self.live["event"] += 1
         return HostEvent(timing)
 
     def destroy_event(self, event: HostEvent) -> None:
         self._enter("destroy_event")
         use(event, HostEvent, "destroy_event")
         event.closed = True
+        self.live["event"] -= 1
 
     def record(self, event: HostEvent, stream: HostStream) -> None:
         self._enter("record")
@@ -253,7 +259,9 @@ class HostDevice(Device):
         self._enter("load")
         from gla.device.host import jit
 
-        return HostModule(jit.Library(image))
+        module = HostModule(jit.Library(image))
+        self.live["module"] += 1
+        return module
 
     def function(self, module: HostModule, name: str) -> HostFunction:
         self._enter("function")
@@ -264,6 +272,7 @@ class HostDevice(Device):
         self._enter("unload")
         use(module, HostModule, "unload")
         module.closed = True
+        self.live["module"] -= 1
         module.library.close()
 
     @cached_property
@@ -331,12 +340,14 @@ class HostDevice(Device):
     # --- graphs
     def create_graph(self, mode: str = "relaxed") -> HostGraph:
         self._enter("create_graph")
+        self.live["graph"] += 1
         return HostGraph()
 
     def destroy_graph(self, graph: HostGraph) -> None:
         self._enter("destroy_graph")
         use(graph, HostGraph, "destroy_graph")
         graph.closed = True
+        self.live["graph"] -= 1
 
     def _add(self, graph: HostGraph, after: Sequence[GraphNode], work: Call | Product, kind: str) -> GraphNode:
         use(graph, HostGraph, f"add_{kind}")
@@ -366,12 +377,14 @@ class HostDevice(Device):
     def instantiate(self, graph: HostGraph) -> Executable:
         self._enter("instantiate")
         use(graph, HostGraph, "instantiate")
+        self.live["executable"] += 1
         return Executable(graph, lambda: self._run, self._spread if self.pool.size > 1 else None)
 
     def destroy_executable(self, executable: Executable) -> None:
         self._enter("destroy_executable")
         use(executable, Executable, "destroy_executable")
         executable.closed = True
+        self.live["executable"] -= 1
 
     def set_kernel(
         self, executable: Executable, node: GraphNode, function: HostFunction, geometry: Geometry, parameters: Parameters

@@ -24,9 +24,9 @@ class Detail:
     """What the short way does not know. `writer`, `readers`: streams to wait for. `written`: the number on the writer's stream
     up to which to wait, found when somebody first does. `lessees`: the records of graphs that hold the block; `leases`
     counts holders; `unready`: the record of the graph that has not filled the block yet; `own`: gla's own (an arena), which is
-    let go of even while a capture is open."""
+    let go of even while a capture is open; `dropped`: collected, together with what leases it, before the leases ended."""
 
-    __slots__ = ("freed", "leases", "lessees", "own", "owner", "readers", "released", "unready", "writer", "written")
+    __slots__ = ("dropped", "freed", "leases", "lessees", "own", "owner", "readers", "released", "unready", "writer", "written")
 
     def __init__(self, writer: Stream | None) -> None:
         self.writer = writer
@@ -34,7 +34,7 @@ class Detail:
         self.readers: frozenset[Stream] = frozenset()
         self.lessees: tuple[LastUse, ...] = ()
         self.leases = 0
-        self.freed = self.released = self.own = False
+        self.freed = self.released = self.own = self.dropped = False
         self.unready: LastUse | None = None
         self.owner: Any = None
 
@@ -91,7 +91,10 @@ class Block:
         """By the gate. The first call without a lease releases, any other does nothing."""
         with self.chunk.gate.lock, ordering:
             detail = self.details()
-            if detail.released or detail.leases:
+            if detail.released:
+                return
+            if detail.leases:
+                detail.dropped = True
                 return
             detail.released = True
         self.chunk.give_back(self)

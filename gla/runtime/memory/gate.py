@@ -67,8 +67,9 @@ class Gate:
     # --- streams
     @property
     def streams(self) -> list[Stream]:
-        """Every stream of gla's on this device that is alive."""
-        return [stream for stream in (entry() for entry in list(self._streams.values())) if stream is not None]
+        """Every stream of gla's on this device that may have work."""
+        alive = (entry() for entry in list(self._streams.values()))
+        return [stream for stream in alive if stream is not None and not stream.closed]
 
     def enter(self, stream: Stream) -> None:
         """A new stream. It leaves by itself when it is collected: one step, without a lock."""
@@ -159,7 +160,7 @@ class Gate:
     def after_use(self, streams: Iterable[Stream], action: Callable[[], None]) -> None:
         """Run `action` in a later drain, once everything submitted to `streams` so far is done. Without an event (the driver
         may be out of them) it is waited for here."""
-        streams, events = list(streams), []
+        streams, events = [stream for stream in streams if not stream.closed], []
         try:
             for stream in streams:
                 events.append(self.device.create_event())
@@ -214,5 +215,5 @@ class Gate:
             detail.leases -= 1
             if detail.leases == 0:
                 self.leased -= block.nbytes
-                if detail.freed:
+                if detail.freed or detail.dropped:
                     self.queue(detail.own).append(block)

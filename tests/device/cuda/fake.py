@@ -101,6 +101,9 @@ class FakeTable:
         return b"what the driver says"
 
     # --- memory
+    def _cuMemGetInfo(self) -> tuple[int, int]:
+        return 1 << 36, 1 << 37
+
     def _cuMemAlloc(self, nbytes: int) -> Any:
         block = ctypes.create_string_buffer(nbytes)
         self.blocks[ctypes.addressof(block)] = block
