@@ -14,6 +14,7 @@ from gla.codegen.arguments import InputPointer, LoweredKernel, Number, OutputPoi
 from gla.codegen.form import kernel_key
 from gla.codegen.kernel import Kernel, Product
 from gla.codegen.loops import lower
+from gla.codegen.march import March
 from gla.config import Options, environment
 from gla.device.base import Geometry, Parameters
 from gla.ir.graph import Graph
@@ -21,6 +22,7 @@ from gla.ir.node import Node
 from gla.passes.pipeline import run as optimise
 from gla.plan.planner import plan as make_plan
 from gla.plan.steps import KernelStep, LoopStep, MatmulStep, Plan, Step
+from gla.plan.time_tiles import RULES
 from gla.runtime.executable import Executable
 from gla.runtime.kernels import Wanted
 from gla.runtime.machine import Machine
@@ -47,7 +49,7 @@ def executable(graph: Graph, machine: Machine, options: Options | None = None) -
 def program(graph: Graph, machine: Machine, options: Options | None = None) -> Program:
     """`graph` planned, its kernels compiled (side by side) and loaded."""
     options = options or environment().options
-    plan = make_plan(optimise(graph, options), options, products=machine.kind == "cuda")
+    plan = make_plan(optimise(graph, options), options, products=machine.kind == "cuda", tiling=RULES.get(machine.kind))
     steps = list(kernel_steps(plan.steps))
     lowered = [lower_step(step) for step in steps]
     loaded = machine.kernels.load([wanted(low.kernel, machine.kind) for low in lowered])
@@ -67,7 +69,7 @@ def stages(graph: Graph, kind: str, options: Options | None = None) -> Stages:
     """The intermediate stages for a kind of device ("host", "cuda"), which need not be there."""
     options = options or environment().options
     optimised = optimise(graph, options)
-    plan = make_plan(optimised, options, products=kind == "cuda")
+    plan = make_plan(optimised, options, products=kind == "cuda", tiling=RULES.get(kind))
     kernels = [lower_step(step).kernel for step in kernel_steps(plan.steps)]
     return Stages(optimised, plan, tuple(dict.fromkeys((kernel.name, print_kernel(kernel, kind)) for kernel in kernels)))
 
@@ -91,8 +93,10 @@ def lower_step(step: KernelStep) -> LoweredKernel:
     return lower(step.region)
 
 
-def print_kernel(kernel: Kernel | Product, kind: str) -> str:
+def print_kernel(kernel: Kernel | March | Product, kind: str) -> str:
     """The kernel in the language of the device."""
+    if isinstance(kernel, March):
+        return march_text(kernel, kind)
     if isinstance(kernel, Product):
         from gla.codegen.cuda_product import print_product
 
@@ -106,13 +110,28 @@ def print_kernel(kernel: Kernel | Product, kind: str) -> str:
     return print_llvm(kernel)
 
 
-def wanted(kernel: Kernel | Product, kind: str) -> Wanted:
+def march_text(march: March, kind: str) -> str:
+    """The march in the language of the device."""
+    if kind == "cuda":
+        from gla.codegen.cuda_march import print_march
+    else:
+        from gla.codegen.llvm_march import print_march
+    return print_march(march)
+
+
+def wanted(kernel: Kernel | March | Product, kind: str) -> Wanted:
     """The kernel as the runtime asks for it: printed only when it is not known yet."""
     return Wanted(kernel.name, kernel_key(kernel), partial(print_kernel, kernel, kind))
 
 
 def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:
     """How the kernel is spread over the device."""
+    if isinstance(low.kernel, March):
+        if machine.kind == "cuda":
+            from gla.codegen.cuda_march import march_geometry
+        else:
+            from gla.codegen.llvm_march import march_geometry
+        return march_geometry(low.kernel, low.extent, machine.properties)
     if isinstance(low.kernel, Product):
         from gla.codegen.cuda_product import product_geometry
 

@@ -38,7 +38,8 @@ def region_nodes(region: Region) -> Iterator[Node]:
     """Every node of the region, those of nested graphs included, operands before users."""
     stop = frozenset(region.inputs)
     targets = tuple(s for t in region.targets if t is not None for s in t.starts if isinstance(s, Node))
-    pending: list[tuple[Node, ...]] = [region.outputs + targets]
+    marched = region.marching.roots if region.marching is not None else ()
+    pending: list[tuple[Node, ...]] = [region.outputs + targets + marched]
     seen: set[Node] = set()
     while pending:
         for node in topological(pending.pop(), stop):

@@ -29,9 +29,10 @@ from gla.codegen.kernel import (
     Value,
 )
 from gla.dtypes import DType
+from gla.codegen.march import Cell, March, TapValue
 from gla.plan.tiles import Tile
 
-_CLASSES = (Compute, Constant, ForEach, If, Load, Loop, Parameter, Reduce, Store, Kernel, Product, Tile)
+_CLASSES = (Compute, Constant, ForEach, If, Load, Loop, Parameter, Reduce, Store, Kernel, Product, Tile, March, Cell, TapValue)
 _UNREAD = {"doc"}
 
 
@@ -42,7 +43,7 @@ def _fields(cls: type) -> Callable[[Any], tuple[Any, ...]]:
 _FIELDS = {cls: _fields(cls) for cls in _CLASSES}
 
 
-def kernel_key(kernel: Kernel | Product) -> str:
+def kernel_key(kernel: Kernel | March | Product) -> str:
     """The key of a kernel's text, whatever the printer."""
     return sha256(repr((room(), form(kernel))).encode()).hexdigest()
 

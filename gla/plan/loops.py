@@ -18,6 +18,7 @@ from gla.ir.builder import constant_value
 from gla.ir.graph import Graph, new_input, substitute
 from gla.ir.node import Node, make, topological
 from gla.ir.types import Type
+from gla.plan import marches
 from gla.plan.dependencies import uses
 from gla.plan.explain import tell
 from gla.plan.fuse.cost import SMALL, is_large_reduction
@@ -61,7 +62,8 @@ def emit(scope: Scope, node: Node, items: list[Node]) -> None:
     """Append the loop's step to `scope` and bind the used `items` to buffers."""
     used = {item.attr("index"): item for item in items}
     if node.op == "loop":
-        _counted(scope, node, used)
+        if not marches.emit(scope, node, used, _outside(scope, node)):
+            _counted(scope, node, used)
     else:
         _conditional(scope, node, used)
 
@@ -69,7 +71,7 @@ def emit(scope: Scope, node: Node, items: list[Node]) -> None:
 def _body_scope(scope: Scope, outer: dict[Node, int]) -> Scope:
     from gla.plan.scope import Scope as New
 
-    return New(scope.buffers, outer, fuse=scope.fuse, products=scope.products, notes=scope.notes, depth=scope.depth + 1)
+    return New(scope.buffers, outer, fuse=scope.fuse, products=scope.products, tiling=scope.tiling, notes=scope.notes, depth=scope.depth + 1)
 
 
 def _outside(scope: Scope, node: Node) -> dict[Node, int]:

@@ -15,12 +15,14 @@ from gla.plan.buffers import Buffers
 from gla.plan.dependencies import with_dependencies
 from gla.plan.scope import Scope
 from gla.plan.steps import CopyStep, KernelStep, Plan, Region, Step
+from gla.plan.time_tiles import Rule
 from gla.plan.writes import Writes
 
 
-def plan(graph: Graph, options: Options | None = None, *, products: bool = False) -> Plan:
+def plan(graph: Graph, options: Options | None = None, *, products: bool = False, tiling: Rule | None = None) -> Plan:
     """The plan of `graph`: buffers, steps with dependencies, arena, and notes that say what was fused and why. `products`: the device has kernels for
-    matrix products (tiles.py says for which), with what follows them fused in; else the library computes all."""
+    matrix products (tiles.py says for which), with what follows them fused in; else the library computes all. `tiling`: how deep the
+    device runs loops over grids in time (time_tiles.py); None: not at all."""
     options = options or Options()
     buffers = Buffers()
     given = {
@@ -30,7 +32,7 @@ def plan(graph: Graph, options: Options | None = None, *, products: bool = False
     outputs = [buffers.add(node.dtype, node.shape, "output", k) for k, node in enumerate(graph.results)]
     writes = Writes(graph, given, buffers)
     notes: list[str] = []
-    scope = Scope(buffers, given, fuse=options.passes, products=products, notes=notes)
+    scope = Scope(buffers, given, fuse=options.passes, products=products, tiling=tiling if options.passes else None, notes=notes)
     homes, copies = _homes(graph, outputs, given)
     scope.plan(homes, writes)
     before = [CopyStep(given[node], target) for node, target in copies if node in given and buffers[target].nbytes]

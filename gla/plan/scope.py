@@ -19,6 +19,7 @@ from gla.plan.fuse.cost import Costs
 from gla.plan.fuse.regions import Group, Groups, fuse, kernel_group, product_group, shared_and_dear
 from gla.plan.fuse.stored import choose
 from gla.plan.steps import KernelStep, MatmulStep, Region, Step, Target
+from gla.plan.time_tiles import Rule
 from gla.plan.writes import Writes
 
 ROUNDS = 4  # of storing what several regions would compute
@@ -35,11 +36,12 @@ class Scope:
         fuse: bool,
         notes: list[str],
         products: bool = False,
+        tiling: Rule | None = None,
         depth: int = 0,
     ) -> None:
         self.buffers = buffers
         self.given = dict(given)
-        self.fuse, self.products = fuse, products
+        self.fuse, self.products, self.tiling = fuse, products, tiling
         self.notes = notes
         self.depth = depth
         self.steps: list[Step] = []

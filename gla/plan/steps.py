@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from gla.device.base import Matmul
 from gla.dtypes import DType
 from gla.ir.node import Node
+from gla.plan.time_tiles import Marching
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Region:
     elements inside have exactly the shape `items` and are seen by their users at the item's index only. A `scan` is
     alone in its region, along its last axis, items being the axes before it.
     `product`: a matmul inside whose elements are seen at the item's index only, when the kernel is that of a matrix product.
+    `marching`: for a region that runs several trips of a loop over a grid at once (time_tiles.py).
     `targets`: per output None (fills its buffer) or the part of its buffer that it fills.
     """
 
@@ -66,6 +68,7 @@ class Region:
     inner: tuple[int, ...] = ()
     targets: tuple[Target | None, ...] = ()
     product: Node | None = None
+    marching: Marching | None = None
 
 
 @dataclass(frozen=True, slots=True)
