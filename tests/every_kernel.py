@@ -56,4 +56,4 @@ def batches(kernels: Any) -> Iterator[list[Any]]:
 def text(number: int, kernel: Any) -> str:
     from gla.codegen.cuda import print_cuda
 
-    return print_cuda(replace(kernel, name=f"k{number}"))
+    return f"namespace n{number} {{\n{print_cuda(replace(kernel, name=f'k{number}'))}}}"

@@ -7,6 +7,7 @@ and then two parameters hold one address. Refuses (InternalError) primitives tha
 
 from __future__ import annotations
 
+from gla.codegen.cuda_functions import print_function
 from gla.codegen.cuda_geometry import LANES, UNROLL, check_team, max_threads, unrolls
 from gla.codegen.cuda_reduce import Teams
 from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name, signed
@@ -51,6 +52,8 @@ class Printer:
         kernel, text = self.kernel, self.text
         self.comments()
         text.lines.extend(TYPEDEFS.splitlines())
+        for function in kernel.functions:
+            text.lines.extend(print_function(function, Printer))
         text.line("")
         text.line(f'extern "C" __global__ void __launch_bounds__({max_threads(kernel)}) {kernel.name}({self.parameters()})')
         with text.block(""):

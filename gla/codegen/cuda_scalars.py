@@ -190,6 +190,8 @@ def expression(statement: Compute, natural: bool = False, shown: dict[int, str] 
         if statement.name not in FUNCTIONS or dtype not in (float32, float64):
             raise InternalError("GLA9962", f"no CUDA function '{statement.name}' on {dtype}")
         return _library(statement.name + "f", statement.name)(dtype, *args)
+    if statement.op == "apply":
+        return f"{statement.name}({', '.join(args)})"
     if statement.op not in PRIMITIVES:
         raise InternalError("GLA9962", f"'{statement.op}' is not a primitive of kernels")
     return PRIMITIVES[statement.op](dtype, *args)

@@ -3,17 +3,23 @@
 Equal computations are one Value (value numbering), and each goes to the outermost scope where its arguments stand, so that
 what does not change in a loop is computed before it. Only integers, bools and selections are folded: floats are left to
 the arithmetic of the kernels.
+
+An expansion that is asked for again and again (the sine in forty stages of an integration) becomes a function of the kernel,
+written once and applied from then on: lowering, text and compiling shrink, bits do not change.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gla.codegen.kernel import Compute, Constant, Load, Statement, Store, Value
+from gla.codegen.kernel import Compute, Constant, Function, Load, Statement, Store, Value
 from gla.dtypes import DType, bool_, integer_range
+
+INLINE = 4  # times that an expansion is written out before it becomes a function
 
 
 class Scope:
@@ -29,10 +35,15 @@ class Scope:
 
 
 class Emitter:
-    """`scopes[0]` is the item's body; the last scope is the innermost."""
+    """`scopes[0]` is the item's body; the last scope is the innermost. `functions`: those applied so far, by what they expand;
+    `sharing`: whether the kernel may have some. `expected`: how often an expansion is at least known to come."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = [Scope("item")]
+        self.sharing = False
+        self.functions: dict[Hashable, Function] = {}
+        self.expected: Counter[Hashable] = Counter()
+        self._written: Counter[Hashable] = Counter()
         self._levels: list[int] = []
         self._constants: dict[Value, Any] = {}
 
@@ -99,6 +110,22 @@ class Emitter:
 
     def store(self, pointer: int, index: Value, value: Value) -> None:
         self.append(Store(pointer, index, value))
+
+    def expansion(self, name: str, key: Hashable, expand: Callable[..., Any], args: tuple[Value, ...]) -> Any:
+        """What `expand(scalars, *args)` gives: written out, or as an application where `key` has been written out often before."""
+        function = self.functions.get(key)
+        if function is None:
+            self._written[key] += 1
+            if not self.sharing or max(self.expected[key], self._written[key]) <= INLINE:
+                return expand(self, *args)
+            own = Emitter()
+            parameters = tuple(own.value(a.dtype, 0) for a in args)
+            result = expand(own, *parameters)
+            if not isinstance(result, Value):
+                return expand(self, *args)
+            body: tuple[Any, ...] = tuple(own.scopes[0].statements)
+            function = self.functions[key] = Function(f"{name}{len(self.functions)}", parameters, body, result)
+        return self.compute("apply", args, function.result.dtype, function.name)
 
     # --- Scalars
 

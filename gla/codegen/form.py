@@ -18,6 +18,7 @@ from gla.codegen.kernel import (
     Compute,
     Constant,
     ForEach,
+    Function,
     If,
     Kernel,
     Load,
@@ -28,11 +29,11 @@ from gla.codegen.kernel import (
     Store,
     Value,
 )
-from gla.dtypes import DType
 from gla.codegen.march import Cell, March, TapValue
+from gla.dtypes import DType
 from gla.plan.tiles import Tile
 
-_CLASSES = (Compute, Constant, ForEach, If, Load, Loop, Parameter, Reduce, Store, Kernel, Product, Tile, March, Cell, TapValue)
+_CLASSES = (Compute, Constant, ForEach, Function, If, Load, Loop, Parameter, Reduce, Store, Kernel, Product, Tile, March, Cell, TapValue)
 _UNREAD = {"doc"}
 
 

@@ -47,12 +47,23 @@ class Constant:
 @dataclass(frozen=True, slots=True)
 class Compute:
     """result = primitive(args). `op` is a method name of `Scalars` (add, fma, select, convert, bitcast, ...), or "call" with
-    the C function's double name in `name`."""
+    the C function's double name in `name`, or "apply" with the name of one of the kernel's functions."""
 
     result: Value
     op: str
     args: tuple[Value, ...]
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a kernel computes in many places, written once: `result` from `parameters`, by constants and computations alone.
+    Its values are its own, numbered from 0. Applying it gives the bits that its body in place would give."""
+
+    name: str
+    parameters: tuple[Value, ...]
+    body: tuple[Constant | Compute, ...]
+    result: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,7 @@ class Kernel:
     team: threads that serve one item on CUDA: 1, or a divisor of every Reduce's `partials`.
     across: how a team lies in a block: False: neighbouring threads are one team (the reduced axis is contiguous);
     True: neighbouring threads are neighbouring items (the items' axis is contiguous, as in a sum over columns).
+    functions: those that the body applies.
     """
 
     name: str
@@ -154,6 +166,7 @@ class Kernel:
     team: int = 1
     across: bool = False
     doc: tuple[str, ...] = field(default=())
+    functions: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

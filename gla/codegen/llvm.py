@@ -20,6 +20,9 @@ from gla.codegen.rare import Rare, uses, with_branches
 from gla.device.base import Geometry, Properties
 from gla.dtypes import bool_
 
+FUNCTION_COST = {"call": 16, "apply": 48}
+WIDE = 64  # lanes of straight bodies
+SHORT = 256  # statements that are not too many to be compiled at that width
 ATTRIBUTES = 'attributes #0 = { nounwind "no-trapping-math"="true" }'
 
 
@@ -43,7 +46,8 @@ def lanes_of(kernel: Kernel) -> int:
     """How many items a vector holds: 1 leaves vectors to LLVM.
 
     A reduction over neighbouring elements is vectorised over its partials; one whose neighbours are other items (`across`),
-    a loop inside an item, and rare work behind a branch are vectorised over items.
+    a loop inside an item, and rare work behind a branch are vectorised over items. Long straight bodies are chains, each step
+    waiting for the one before: four vectors at once keep the processor busy.
     """
     kinds = list(_walk(kernel.body))
     if any(isinstance(s, ForEach) for s in kinds):
@@ -53,7 +57,11 @@ def lanes_of(kernel: Kernel) -> int:
         return 32 if kernel.across else 1
     if partials or any(isinstance(s, Loop) for s in kinds):
         return 16
-    return 16 if any(isinstance(s, Rare) for s in with_branches(kernel.body, uses(kernel.body))) else 1
+    if kernel.functions:
+        return WIDE
+    if any(isinstance(s, Rare) for s in with_branches(kernel.body, uses(kernel.body))):
+        return WIDE if len(kernel.body) <= SHORT else 16
+    return 1
 
 
 def _walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
@@ -75,7 +83,7 @@ def _cost(body: tuple[Statement, ...]) -> int:
         elif isinstance(s, If):
             total += inner
         else:
-            total += 16 if isinstance(s, Compute) and s.op == "call" else 1
+            total += FUNCTION_COST.get(s.op, 1) if isinstance(s, Compute) else 1
     return total
 
 
@@ -95,7 +103,18 @@ class Function(Statements):
         self.do("ret void")
         doc = [f"; {line}" for line in self.kernel.doc]
         head = f'define void @"{self.kernel.name}"(ptr noalias readonly %slots, i64 %begin, i64 %end) #0 {{'
-        lines = [*doc, *self.declarations, head, "entry:", *self.allocas, *self.lines, "}", ATTRIBUTES, *self.metadata]
+        lines = [
+            *doc,
+            *self.declarations,
+            *self.printed.values(),
+            head,
+            "entry:",
+            *self.allocas,
+            *self.lines,
+            "}",
+            ATTRIBUTES,
+            *self.metadata,
+        ]
         return "\n".join(lines) + "\n"
 
     def _prologue(self) -> tuple[str, str]:

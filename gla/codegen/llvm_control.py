@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
-from gla.codegen.llvm_reduce import Reductions
+from gla.codegen.llvm_functions import Applications
 from gla.codegen.llvm_text import SUFFIXES, TYPES, Operand, index_type, literal, memory_type
 from gla.codegen.rare import Rare, uses, with_branches
 from gla.dtypes import bool_
@@ -21,7 +21,7 @@ class NotInLanes(Exception):
     """The kernel needs control flow that differs between items in a way that masks do not express."""
 
 
-class Statements(Reductions):
+class Statements(Applications):
     """Prints statements; `env` says what each Value of the kernel is called at this point."""
 
     def __init__(self, kernel: Kernel, lanes: int = 1) -> None:
@@ -35,6 +35,7 @@ class Statements(Reductions):
         self.index, self.index_kind = index_type(kernel.wide)
         self.counting: set[int] = set()  # values made of counters by +, -, * in narrow index arithmetic
         self.steady: set[int] = set()  # extents and constants of index dtype
+        self.printed: dict[tuple[str, int], str] = {}
         self.known: dict[int, Operand] = {}  # values settled over a stretch of items (`llvm_stretch`)
 
     def statements(self, body: tuple[Statement, ...]) -> None:
@@ -46,6 +47,10 @@ class Statements(Reductions):
 
     def use(self, value: Value) -> Operand:
         return self.env[value.id]
+
+    def inside(self, kernel: Kernel, lanes: int) -> Statements:
+        """A printer for a function's body."""
+        return Statements(kernel, lanes)
 
     # --- straight-line statements
     def constant(self, s: Constant) -> None:
@@ -59,6 +64,9 @@ class Statements(Reductions):
             return
         exact = self._counts(s)
         args = tuple(self.use(a) for a in s.args)
+        if s.op == "apply":
+            self.env[s.result.id] = self.apply(s.name, args, s.result.dtype)
+            return
         if s.op in ("idiv", "irem") and self.mask is not None and args[1].varying:
             one = self.splat(Operand("1", args[1].dtype))  # a lane that does not count may hold a zero, which traps
             mask = Operand(self.mask, bool_, True)

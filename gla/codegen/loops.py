@@ -56,6 +56,7 @@ def lower(region: Region, name: str = "") -> LoweredKernel:
     if region.product is not None:
         return lower_product(region, tile(region.product), HANDLERS, _address, name)
     low = Lowering(region, HANDLERS, elements.elementwise_op)
+    low.emitter.sharing, low.emitter.expected = True, elements.expected(region)
     extents = low.extents.shape("items", region.items)
     total = product(extents)
     items = low.extent_parameter(total, "items")
@@ -77,6 +78,7 @@ def lower(region: Region, name: str = "") -> LoweredKernel:
         team,
         across,
         kernel_doc(region),
+        tuple(low.emitter.functions.values()),
     )
     return LoweredKernel(kernel, prod(region.items), tuple(_argument(low, low.arguments[k]) for k in used))
 

@@ -134,7 +134,7 @@ def _cone(
             continue
         cone.add(place)
         if isinstance(s, Compute):
-            weight += 16 if s.op == "call" else 1
+            weight += 16 if s.op in ("call", "apply") else 1
             for a in s.args:
                 if a.id in defined and not needed[a.id]:
                     heappush(ahead, -defined[a.id])

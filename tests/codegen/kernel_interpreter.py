@@ -105,10 +105,21 @@ class Interpreter:
             result = args[0].view(dtype)
         elif s.op == "call":
             result = _call(s.name, *args)
+        elif s.op == "apply":
+            result = self.apply(next(f for f in self.kernel.functions if f.name == s.name), args)
         else:
             assert len({a.dtype for a in args[s.op == "select" :]}) == 1, s
             result = PRIMITIVES[s.op](*args)
         self.set(s.result, result)
+
+    def apply(self, function, args):
+        outer, self.values = self.values, {}
+        for parameter, arg in zip(function.parameters, args):
+            self.set(parameter, arg)
+        self.execute(function.body)
+        result = self.get(function.result)
+        self.values = outer
+        return result
 
     def _at(self, pointer, index):
         index, buffer = int(self.get(index)), self.memory[pointer]
