@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gla.codegen.cuda_functions import print_function
 from gla.codegen.cuda_geometry import LANES, UNROLL, check_team, max_threads, unrolls
+from gla.codegen.cuda_outline import Outlined
 from gla.codegen.cuda_reduce import Teams
 from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name, signed
 from gla.codegen.cuda_text import Text, declare
@@ -45,6 +46,7 @@ class Printer:
         self.dirty = self.read = self.ahead = False
         self.known = {p.value.id for p in kernel.parameters if p.value is not None}
         self.uses = uses(kernel.body)
+        self.outlined = Outlined(kernel.name)
         self.signed: dict[int, str] = {}
         self.natural = {kernel.item.id, *(p.value.id for p in kernel.parameters if p.value is not None and p.kind == "extent")}
 
@@ -52,8 +54,9 @@ class Printer:
         kernel, text = self.kernel, self.text
         self.comments()
         text.lines.extend(TYPEDEFS.splitlines())
+        start = len(text.lines)
         for function in kernel.functions:
-            text.lines.extend(print_function(function, Printer))
+            text.lines.extend(print_function(function, self._within))
         text.line("")
         text.line(f'extern "C" __global__ void __launch_bounds__({max_threads(kernel)}) {kernel.name}({self.parameters()})')
         with text.block(""):
@@ -61,7 +64,14 @@ class Printer:
             if shared:
                 text.line(f"__shared__ __align__(16) u8 team_memory[{shared}];")
             self._items()
+        text.lines[start:start] = self.outlined.lines
         return text.source()
+
+    def _within(self, kernel: Kernel) -> Printer:
+        """A printer for a function of the kernel."""
+        inner = Printer(kernel)
+        inner.outlined = self.outlined
+        return inner
 
     def comments(self) -> None:
         for line in self.kernel.doc:
@@ -221,10 +231,11 @@ class Printer:
         text = self.text
         for s in rare.chosen:
             text.line(f"{s.result.dtype.short} {name(s.result)} = {name(s.args[2 if rare.when else 1])};")
+        call, arms = self.outlined.call(rare)
         with text.block(f"if ({'' if rare.when else '!'}{name(rare.condition)})"):
-            self.statements(rare.body)
-            for s in rare.chosen:
-                text.line(f"{name(s.result)} = {name(s.args[1 if rare.when else 2])};")
+            text.line(f"const auto far = {call};")
+            for s, arm in zip(rare.chosen, arms):
+                text.line(f"{name(s.result)} = {arm};")
 
     def _compute(self, statement: Compute) -> None:
         if all(v.id in self.known for v in statement.args):

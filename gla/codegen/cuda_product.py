@@ -56,6 +56,7 @@ class _Product:
         product, text, tile = self.product, self.text, self.tile
         self.printer.comments()
         text.lines.extend(TYPEDEFS.splitlines())
+        start = len(text.lines)
         text.line("")
         bounds = f"{tile.threads}, {tile.blocks}" if tile.blocks > 1 else str(tile.threads)
         head = f'extern "C" __global__ void __launch_bounds__({bounds}) {product.name}({self.printer.parameters()})'
@@ -75,6 +76,7 @@ class _Product:
                 self._tiles("column", product.columns, "y", tile.columns),
             ):
                 self._tile()
+        text.lines[start:start] = self.printer.outlined.lines
         return text.source()
 
     # --- loops over tiles

@@ -9,6 +9,9 @@
 #include <vector>
 
 #define __global__
+#define __device__
+#define __noinline__ __attribute__((noinline))
+#define __forceinline__
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
