@@ -65,8 +65,8 @@ class Costs:
         cone, weight = 1 << k, own_cost(node)
         apart = is_view(node) or node.op in REDUCTIONS
         times = min(reduced_length(node), 64) if node.op in REDUCTIONS else 1
-        for operand in node.operands:
-            if apart:
+        for number, operand in enumerate(node.operands):
+            if apart and not (node.op == "gather" and number):  # a gather reads its indices at its own index
                 weight += self.cost(operand) * times
             else:
                 cone |= self.cones[self.position[operand]]

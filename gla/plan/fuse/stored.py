@@ -84,8 +84,8 @@ def _evaluations(node: Node, users: dict[Node, list[Node]]) -> float:
         value = work.pop()
         plain = False
         for user in users.get(value, ()):
-            if not is_view(user) or user.op == "concat":  # which reads each element once
-                plain = True
+            if not is_view(user) or user.op == "concat" or (user.op == "gather" and value in user.operands[1:]):
+                plain = True  # concat reads each element once; a gather reads its indices at its own index
             elif user not in seen:
                 seen.add(user)
                 work.append(user)
