@@ -56,16 +56,22 @@ WIDE_TILES = tuple(replace(t, depth=max(t.depth // 2, t.threads // min(t.rows, t
 
 UNITS = 132  # blocks that run at once; a number of the rule, not the device's
 STARTING = 1500  # cycles of a block before its first and after its last multiplication
-MOST = 1 << 27  # multiplications up to which a kernel of its own is the faster one: float32
-MOST_WIDE = 1 << 22  # and float64, which the library multiplies in matrix units
+CLOCK = 1750 / 1.8  # estimated cycles that pass in a microsecond, as measured
+LIBRARY = 4.3  # microseconds of a library call and of the kernel after it that a fused one saves
+LIBRARY_RATE = 16e6  # multiplications in a microsecond, of the library on products of this size
+MOST_WIDE = 1 << 22  # multiplications of float64, which the library does in matrix units
 
 
 def generated(node: Node) -> bool:
     """Whether the matmul node gets a kernel of its own."""
     if node.dtype not in (dtypes.float32, dtypes.float64) or 0 in node.shape:
         return False
-    most = MOST if node.dtype is dtypes.float32 else MOST_WIDE
-    return prod(node.shape) * node.operands[0].shape[-1] <= most
+    *batch, m, n = node.shape
+    depth = node.operands[0].shape[-1]
+    multiplications = prod(node.shape) * depth
+    if node.dtype is dtypes.float64 and multiplications > MOST_WIDE:
+        return False
+    return cycles(tile(node), prod(batch), m, n, depth) / CLOCK <= LIBRARY + multiplications / LIBRARY_RATE
 
 
 def base(operand: Node) -> Node:
