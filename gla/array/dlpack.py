@@ -19,7 +19,7 @@ from gla.array.buffer import Buffer
 from gla.array.calls import operate
 from gla.array.capsule import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, Contents, open_capsule, pack
 from gla.array.create import to
-from gla.array.scope import current, look_error
+from gla.array.scope import current, look_error, outside
 from gla.array.value import Array, from_buffer
 from gla.dtypes import DType
 from gla.errors import CaptureError, DeviceError, DtypeError, ShapeError
@@ -40,7 +40,8 @@ def import_from(x: Any, device: str | None, copy: bool | None) -> Array:
     if isinstance(x, Array):
         made = x.copy() if copy else x
     else:
-        made = _import(x, copy)
+        with outside():  # in a capture too the memory is taken over now, and a copy made now
+            made = _import(x, copy)
     return made if device is None else to(made, device)
 
 
@@ -246,6 +247,7 @@ def _ordered(buffer: Buffer, stream: Any) -> Any:
     if machine.kind != "cuda":
         if stream is not None and stream != -1:
             raise BufferError(f"an array on the host has no stream {stream!r}; pass stream=None")
+        acquire(block, machine.current_stream(), True)
         machine.settle(buffer.storage, True)
         return Exported(machine.gate, buffer.storage, None)
     if stream == -1:

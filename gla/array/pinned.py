@@ -161,7 +161,7 @@ class Pinned:
         if scope is not None:
             if not scope.capturing():
                 raise TraceError(
-                    "GLA0418",
+                    "GLA0420",
                     f"{scope.name} reaches a pinned array {self._array._type}, which a traced function cannot read in place",
                     labels=labels("here"),
                     help="pass gla.asarray(p), or capture the function: gla.capture(lambda: y.assign(f(p + 0)))",

@@ -6,6 +6,7 @@ state in a device array that each draw writes: a replayed draw goes on where the
 
 from __future__ import annotations
 
+import threading
 from math import prod
 from typing import Any
 
@@ -22,6 +23,9 @@ from gla.errors import DtypeError
 from gla.ir.functions import random as draws
 from gla.ir.functions.create import shape_of
 from gla.ir.spans import labels
+
+_drawing = threading.RLock()
+"""Held from the look at a state until it has moved on: two threads never draw the same numbers."""
 
 __all__ = ["Generator", "bits", "fold", "key", "normal", "randint", "split", "uniform"]
 
@@ -126,8 +130,9 @@ class Generator:
     def _draw(self, draw: Any, shape: Any, *operands: Any) -> Array:
         """What `draw(source, extents, *operands)` makes of the state; the state moves on."""
         extents = shape_of(_shape(shape))
-        made: Array = operate(lambda node, *rest: draw(draws.counted(node), extents, *rest), (self._state, *operands))
-        store(self._state, (), lambda node: draws.advanced(node, prod(extents)))
+        with _drawing:
+            made: Array = operate(lambda node, *rest: draw(draws.counted(node), extents, *rest), (self._state, *operands))
+            store(self._state, (), lambda node: draws.advanced(node, prod(extents)))
         return made
 
     @public

@@ -197,6 +197,21 @@ def test_a_replay_reads_what_the_producer_wrote_since():
     assert N(y).tolist() == [6.0, 7.0]
 
 
+def test_an_import_inside_a_capture_is_read_by_its_launches():
+    values, y = np.array([1.0, 2.0]), gla.zeros(2, dtype="float64").copy()
+    exe = gla.capture(lambda: y.assign(gla.from_dlpack(values) + gla.from_dlpack(values[::-1]))).instantiate()
+    values[:] = [5.0, 6.0]
+    exe()
+    assert N(y).tolist() == [7.0, 7.0]
+
+
+def test_a20_the_output_of_a_graph_is_not_exported_before_the_first_launch():
+    x = gla.asarray(np.arange(3.0))
+    graph = gla.capture(lambda: x + 1)
+    with pytest.raises(gla.CaptureError):
+        np.from_dlpack(graph.outputs)
+
+
 # --- asarray
 def test_asarray_without_a_copy_shares_numpys_memory():
     values = np.arange(3.0)

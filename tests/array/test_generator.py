@@ -1,6 +1,7 @@
 """`gla.random.Generator`: guarantee J1. The expected numbers come from a Philox4x32-10 written out here."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -140,7 +141,30 @@ def test_j1_a_generator_as_argument_is_advanced():
     assert f.stats().plans == 1
 
 
+def test_j1_threads_never_draw_the_same_numbers():
+    g, found = gla.random.Generator(SEED), []
+    name = g.device
+
+    def work():
+        with gla.device(name):
+            for _ in range(10):
+                found.extend(bits(g, 2))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(found) == sorted(stream(SEED, 0, 80))
+
+
 # --- graphs
+def test_j1_a_captured_function_draws_anew_on_every_call():
+    g = gla.random.Generator(SEED)
+    f = gla.captured(g.bits)
+    assert N(f(2)).tolist() + N(f(3)).tolist() + N(f(2)).tolist() == stream(SEED, 0, 7)
+
+
 def test_g78_replays_of_a_captured_draw_equal_eager_draws():
     g, e = gla.random.Generator(SEED), gla.random.Generator(SEED)
     y = gla.zeros(6, dtype="float64")

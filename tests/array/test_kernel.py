@@ -432,3 +432,13 @@ def test_gpu_a_kernel_between_programs_of_a_capture(gpu):
         old, new = (np.asarray(v).tolist() for v in graph.outputs)
         assert new == [20.0 * (1 + n), 20.0 * (2 + n)]
         assert old == ([0.0, 0.0] if n == 1 else [2.0 * n, 2.0 * (n + 1)])
+
+
+@pytest.mark.needs_two_gpus
+def test_g80_a_kernel_runs_on_each_device():
+    k = gla.kernel(SCALE, "scale")
+    for name in ("cuda:0", "cuda:1", "cuda:0"):
+        with gla.device(name):
+            x, y = A([1.0, 2.0]), A([0.0, 0.0])
+            k[1, 32](x, 3.0, y, 2)
+            assert np.asarray(y).tolist() == [3.0, 6.0]
