@@ -47,7 +47,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         if counts.ndim and counts.size != 1:
             if counts.shape != (node.shape[k],):
                 raise ShapeError(
-                    "GLA0331",
+                    "GLA0337",
                     f"repeat needs one count for each of the {node.shape[k]} elements of axis {k}, not {counts.size}",
                     labels=labels("", (str(node.type), node)),
                     help="give one number, or as many as the axis is long",

@@ -179,7 +179,7 @@ def replay(name: str) -> str:
         machine.synchronize()
         seconds += [time.perf_counter() - started]
         if not np.array_equal(machine.download(out, np.float32, (1024,)), (given + given) * given):
-            raise InternalError("GLA9901", f"{machine.name} computes wrong numbers")
+            raise InternalError("GLA9902", f"{machine.name} computes wrong numbers")
     return (
         f"right numbers; compiled in {started - began:.2f} s, replayed in {seconds[-1] * 1e6:.0f} us; "
         f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free"

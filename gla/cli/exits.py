@@ -98,7 +98,7 @@ def guarded(work: Callable[[], int]) -> int:
         return USAGE
     except MemoryError:
         _traceback()
-        render.diagnostic(OutOfMemoryError("GLA0510", "the computer has not enough memory for this").diagnostic)
+        render.diagnostic(OutOfMemoryError("GLA0520", "the computer has not enough memory for this").diagnostic)
         return MEMORY
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.ENOSPC, errno.EIO):

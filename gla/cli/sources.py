@@ -24,7 +24,7 @@ def read_program(name: str) -> tuple[str, str]:
             return decode(sys.stdin.buffer.read(), STDIN, "program"), STDIN
         path = readable(name, "program")
         if path.suffix in (".npy", ".npz", ".csv"):
-            raise GlaFileError("GLA0802", f"{name} holds data, not a program", help="the program comes first: gla run F.gla")
+            raise GlaFileError("GLA0812", f"{name} holds data, not a program", help="the program comes first: gla run F.gla")
         try:
             data = path.read_bytes()
         except OSError as error:

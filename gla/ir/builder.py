@@ -11,13 +11,13 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from gla.ir.ops.table import elementwise
 
 from gla import dtypes
 from gla.dtypes import DType
 from gla.errors import DtypeError, RangeError, ShapeError
 from gla.ir.node import Node, make
 from gla.ir.ops.row import Elementwise
+from gla.ir.ops.table import elementwise
 from gla.ir.spans import here, labels
 from gla.ir.types import Type
 

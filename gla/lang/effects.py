@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gla.errors import DtypeError, TraceError
+from gla.errors import DtypeError, GlaNameError, TraceError
 from gla.ir.node import Node
 from gla.lang import syntax as s
 from gla.lang.context import Context
@@ -104,7 +104,7 @@ def output_effect(
     twice = next((n for k, n in enumerate(names) if n in names[:k]), None)
     if twice is not None:
         raise ctx.error(
-            DtypeError,
+            GlaNameError,
             "GLA0105",
             f"two values of this output are called `{twice}`",
             (statement.span, ""),

@@ -93,7 +93,7 @@ def function_graph(program: Program, name: str, given: Given) -> Graph:
     untyped = [p.name.id for p in item.params if p.type is None or isinstance(p.type, s.FunctionType)]
     if untyped:
         raise TraceError(
-            "GLA0413", f"no graph can be shown of `{name}` alone: {', '.join(untyped)} has no type of numbers",
+            "GLA0414", f"no graph can be shown of `{name}` alone: {', '.join(untyped)} has no type of numbers",
             help=f"declare it, e.g. {untyped[0]}: f64; functions are inlined, so the run block's graph has it too",
         )  # fmt: skip
     ctx = program.context(DryEngine())

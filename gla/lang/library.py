@@ -248,7 +248,7 @@ def _concat(arrays: list[Node], axis: int = 0) -> Node:
 
 def _length(x: Node) -> Node:
     if not x.shape:
-        raise ShapeError("GLA0308", "a number has no length", help="take the length of an array")
+        raise ShapeError("GLA0341", "a number has no length", help="take the length of an array")
     return number(x.shape[0])
 
 
@@ -284,7 +284,7 @@ def _scan(site: Site, positional: Sequence[Argument], named: dict[str, Argument]
     if not xs.shape:
         raise site.ctx.error(
             ShapeError,
-            "GLA0333",
+            "GLA0341",
             f"`scan` goes over the first axis; this is {xs.type}",
             (given["xs"].span, ""),
             help="pass an array",

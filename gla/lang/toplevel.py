@@ -165,7 +165,7 @@ def size_value(ctx: Context, scope: Scope, item: s.Size, given: Given) -> int:
 
 
 def bounds_of(ctx: Context, scope: Scope, bounds: s.Range | None) -> tuple[Any, Any]:
-    """The bounds of a size or param as Python numbers; (None, None) without."""
+    """The bounds of a size or param as real Python numbers; (None, None) without."""
     if bounds is None:
         return None, None
     ends = []
@@ -178,6 +178,14 @@ def bounds_of(ctx: Context, scope: Scope, bounds: s.Range | None) -> tuple[Any, 
                 "bounds must be known when the program is planned",
                 (expr.span, ""),
                 help="use numbers, sizes and consts",
+            )
+        if isinstance(value.item(), complex):
+            raise ctx.error(
+                DtypeError,
+                "GLA0208",
+                f"a bound is a real number, not {value.item()}: complex numbers have no order",
+                (expr.span, ""),
+                help="use real bounds, or assert abs(z) < 1 in the program",
             )
         ends.append(value.item())
     return ends[0], ends[1]
@@ -219,6 +227,14 @@ def _param(ctx: Context, scope: Scope, item: s.Param, given: Given) -> Node:
 def check_param(ctx: Context, scope: Scope, item: s.Param, dtype: DType, value: Any, given: bool) -> None:
     name = item.name.id
     low, high = bounds_of(ctx, scope, item.bounds)
+    if low is not None and (dtype.kind == "c" or isinstance(value, complex)):
+        raise ctx.error(
+            DtypeError,
+            "GLA0208",
+            f"the param `{name}` is complex ({value}) and has bounds: complex numbers have no order",
+            (item.span, "declared here"),
+            help="leave the bounds out, and assert abs(z) < 1 in the program",
+        )
     if low is not None and not low <= value <= high:
         raise ctx.error(
             RangeError, "GLA0806" if given else "GLA0203", f"the param `{name}` is {value}, allowed is {low} to {high}", (item.span, "declared here"),

@@ -66,7 +66,7 @@ def _open(name: str) -> Machine:
     if kind == "cuda" and (not number or number.isdecimal()):
         index = int(number or 0)
         return _known(f"cuda:{index}") or Machine(_cuda(index))
-    raise DeviceError("GLA0501", f"{name!r} is not a device", help='use "host", "cuda", "cuda:1" or "auto"')
+    raise DeviceError("GLA0503", f"{name!r} is not a device", help='use "host", "cuda", "cuda:1" or "auto"')
 
 
 def _known(name: str) -> Machine | None:

@@ -72,4 +72,4 @@ def test_a_loop_is_launched_once_and_what_follows_reads_its_result(gla):
 def test_a_function_without_types_is_refused_with_its_parameter(gla, folder):
     (folder / "f.gla").write_text("fn f(x) = x + 1.0\nrun { print f(1.0) }\n")
     told = gla("ir", "f.gla", "--fn", "f")
-    assert told.code == 1 and "GLA0413" in told.err and "x: f64" in told.err
+    assert told.code == 1 and "GLA0414" in told.err and "x: f64" in told.err

@@ -196,7 +196,7 @@ def _arg(kind: str, x: Operand, axis: int | None, keepdims: bool) -> Node:
         return result
     return reshape(
         result,
-        tuple(1 if node is not source and len(node.shape) != ndim or k == axis else n for k, n in enumerate(source.shape)),
+        tuple(1 if (node is not source and len(node.shape) != ndim) or k == axis else n for k, n in enumerate(source.shape)),
     )
 
 

@@ -131,7 +131,7 @@ def _from_complex(s: Scalars, value: Value, source: DType, target: DType) -> Val
         return convert(s, value[0], part, real_of(target)), convert(s, value[1], part, real_of(target))
     if target is bool_:
         return s.bor(_to_bool(s, value[0], part), _to_bool(s, value[1], part))
-    raise DtypeError("GLA0204", f"a {source} value has no {target} value", help="take `real(x)`, `imag(x)` or `abs(x)` first")
+    raise DtypeError("GLA0205", f"a {source} value has no {target} value", help="take `real(x)`, `imag(x)` or `abs(x)` first")
 
 
 def _saturate(s: Scalars, x: Value, source: DType, target: DType) -> Value:

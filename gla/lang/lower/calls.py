@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gla.errors import DtypeError, GlaError, ShapeError, Span, TraceError
+from gla.errors import DtypeError, GlaError, GlaNameError, ShapeError, Span, TraceError
 from gla.ir.builder import broadcast, broadcast_shapes
 from gla.ir.functions.shape import reshape
 from gla.ir.graph import new_input
@@ -180,7 +180,7 @@ def no_field(ctx: Context, record: Record, name: s.Name) -> GlaError:
 
     near = difflib.get_close_matches(name.id, record.fields, 1)
     return ctx.error(
-        DtypeError, "GLA0111", f"{record.struct.name} has no field `{name.id}`", (name.span, ""), (record.struct.item.span, "declared here"),
+        GlaNameError, "GLA0111", f"{record.struct.name} has no field `{name.id}`", (name.span, ""), (record.struct.item.span, "declared here"),
         help=f"write `{near[0]}`" if near else f"its fields are {', '.join(record.fields)}",
     )  # fmt: skip
 

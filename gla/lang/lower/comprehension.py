@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gla import dtypes
-from gla.errors import DtypeError, GlaError, TraceError
+from gla.errors import DtypeError, GlaError, ShapeError, TraceError
 from gla.ir.builder import apply, broadcast, cast, constant, default_float
 from gla.ir.functions.create import iota
 from gla.ir.functions.elementwise import where
@@ -102,7 +102,7 @@ def _unrolled(
     for row in rows[1:]:
         if row.shape != rows[0].shape:
             raise ctx.error(
-                DtypeError, "GLA0313", f"the elements of a comprehension have one shape, not {ctx.describe(rows[0])} and {ctx.describe(row)}",
+                ShapeError, "GLA0313", f"the elements of a comprehension have one shape, not {ctx.describe(rows[0])} and {ctx.describe(row)}",
                 (clause.span, ""), help="make each element one shape",
             )  # fmt: skip
     return stack(rows, 0)

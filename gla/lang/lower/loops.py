@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gla import dtypes
-from gla.errors import DtypeError, TraceError
+from gla.errors import DtypeError, RangeError, TraceError
 from gla.ir.builder import apply, broadcast, constant
 from gla.ir.functions import control
 from gla.ir.functions.elementwise import where
@@ -148,7 +148,7 @@ def range_of(ctx: Context, steps: Steps, span: Any) -> range:
     assert start is not None and stop is not None
     if step == 0:
         raise ctx.error(
-            DtypeError, "GLA0212", "the step of a range is 0", (steps.span or span, ""), help="write `by 1`, or leave it out"
+            RangeError, "GLA0212", "the step of a range is 0", (steps.span or span, ""), help="write `by 1`, or leave it out"
         )
     step = 1 if step is None else step
     return range(start, stop + (steps.inclusive and (1 if step > 0 else -1)), step)

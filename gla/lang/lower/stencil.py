@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gla.errors import DtypeError, GlaNameError, ShapeError
+from gla.errors import DtypeError, GlaNameError, ShapeError, TraceError
 from gla.ir.builder import broadcast, broadcast_shapes, cast, promote_operands
 from gla.ir.functions.shape import shift, take_slice
 from gla.ir.node import Node, make
@@ -96,7 +96,7 @@ def _fill(ctx: Context, scope: Scope, mode: s.Mode, value: Node) -> Any:
     number = known(ctx.node(scope, mode.value, "the value of `constant`"))
     if number is None:
         raise ctx.error(
-            DtypeError,
+            TraceError,
             "GLA0410",
             "the value of `constant` must be known when the program is planned",
             (mode.value.span, ""),

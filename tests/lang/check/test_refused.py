@@ -54,6 +54,8 @@ CASES = [
     ("declared twice", "const a = 1\nfn a() = 2", "GLA0105", "`a` is declared twice"),
     ("an uncalled function", "fn f(x: f64[3], y: f64[4]) = x + y", "GLA0301", "f64[3] and f64[4]"),
     ("a generator for an array", "fn f(x) = x\nrun { print f(i for i in 0..3) }", "GLA0244", "[x for ..]"),
+    ("complex bounds", "param z: f64 = 1.0 in 0.0j..2.0", "GLA0208", "not 0j"),
+    ("bounds of a complex param", "param z: c128 = 1.0 in 0.0..2.0", "GLA0208", "no order"),
     ("wrong number of arguments", "fn f(a, b) = a\nrun { print f(1) }", "GLA0243", "needs `b`"),
 ]  # fmt: skip
 
