@@ -8,8 +8,9 @@ and instantiated when it first appears. A body that fails has run nothing.
 from __future__ import annotations
 
 import functools
+import threading
 import types
-import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,9 @@ from gla.array.parts import Running
 from gla.array.recording import CaptureScope
 from gla.array.scope import current
 
+KEPT = 64
+"""Executables of one captured function; the least recently used goes first."""
+
 
 class Captured:
     """What `@gla.captured` gives. What a call returns is fresh, as a `gla.function`'s results are."""
@@ -29,7 +33,8 @@ class Captured:
     def __init__(self, f: Callable[..., Any]) -> None:
         self.fn = f
         self._calls = self._plans = 0
-        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._kept: OrderedDict[Any, None] = OrderedDict()
+        self._lock = threading.Lock()
         functools.update_wrapper(self, f)
 
     @public
@@ -59,10 +64,14 @@ class Captured:
             sink.finish()
         finally:
             scope.release()
-        self._calls += 1
-        new = [e for e in sink.executables if e not in self._seen]
-        self._plans += len(new)
-        self._seen.update(new)
+        with self._lock:
+            self._calls += 1
+            for executable in sink.executables:
+                self._plans += executable not in self._kept
+                self._kept[executable] = None
+                self._kept.move_to_end(executable)
+                if len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -70,7 +79,8 @@ class Captured:
     def stats(self) -> Stats:
         """Counts: calls; hits, calls whose structure was known; plans, distinct structures; kernels, instantiations and updates of
         the executables behind them."""
-        kept = list(self._seen)
+        with self._lock:
+            kept = list(self._kept)
         names = {call.kernel.name for e in kept for call in e.program.calls.values()}
         instantiations, updates = sum(e.stats.instantiations for e in kept), sum(e.stats.updates for e in kept)
         return Stats(self._calls, max(self._calls - self._plans, 0), self._plans, len(names), instantiations, updates)

@@ -46,13 +46,25 @@ def default_device() -> str:
     return str(current_device().name)
 
 
-def compile_graph(graph: Graph, device: str) -> Any:
-    """The executable of `graph` on `device`, found or made."""
+def compile_graph(graph: Graph, device: str, held: bool = False) -> Any:
+    """The executable of `graph` on `device`, found or made. `held`: the caller keeps it as long as it is of use."""
     from gla import compiler
 
-    found = compiler.executable(graph, machine(device), options())
+    found = compiler.executable(graph, machine(device), options(), held)
     _executables[(device, graph.key())] = found
     return found
+
+
+def program_of(graph: Graph, device: str) -> Any:
+    """The program of `graph` for a capture: found when an equal graph of the same lines was captured before, so that what people
+    read of its nodes are their own lines."""
+    from gla import compiler
+    from gla.runtime.executable import Executable
+
+    on, how = machine(device), options()
+    spans = tuple((n.span.file, n.span.line) if n.span is not None else None for n in graph.nodes())
+    key = ("captured", graph.key(), how, spans)
+    return on.executables.get(key, lambda: Executable(on, compiler.program(graph, on, how))).program
 
 
 def lookup(device: str, graph: Graph) -> Any:

@@ -100,8 +100,8 @@ class Recording:
 
     def run(self, program: Program, part: Recorded) -> None:
         graph, scalars = lifted(program)
-        executable = engine.compile_graph(graph, self.device)
-        made = self.recorder.add(executable.program, [b.storage for b in part.used], scalars)
+        program = engine.program_of(graph, self.device)
+        made = self.recorder.add(program, [b.storage for b in part.used], scalars)
         for buffer, storage in zip(part.outputs, made):
             buffer.storage = storage
 
@@ -126,7 +126,7 @@ class Running:
 
     def run(self, program: Program, part: Recorded) -> None:
         graph, scalars = lifted(program)
-        executable = engine.compile_graph(graph, self.device)
+        executable = engine.compile_graph(graph, self.device, held=True)
         self.executables.append(executable)
         self._todo.append(partial(_run, executable, part, scalars))
 
