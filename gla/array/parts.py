@@ -100,8 +100,8 @@ class Recording:
 
     def run(self, program: Program, part: Recorded) -> None:
         graph, scalars = lifted(program)
-        program = engine.program_of(graph, self.device)
-        made = self.recorder.add(program, [b.storage for b in part.used], scalars)
+        planned = engine.program_of(graph, self.device)
+        made = self.recorder.add(planned, [b.storage for b in part.used], scalars)
         for buffer, storage in zip(part.outputs, made):
             buffer.storage = storage
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gla.device.base import Device, GraphNode, Handle, Parameters
-from gla.runtime.program import CopyNode, FillNode, KernelNode, MatmulNode, Node, Piece, Repeat, Segment, While
+from gla.runtime.program import CopyNode, FillNode, KernelCall, KernelNode, MatmulNode, Node, Piece, Repeat, Segment, While
 
 if TYPE_CHECKING:
     from gla.runtime.memory.gate import Gate
@@ -50,34 +50,34 @@ class Instance:
     def update(self, old: Place, piece: Piece, place: Place) -> int:
         """Let later launches run `piece` at `place`, whose nodes are of the same kinds and have the same edges; only those that
         differ are set. Returns how many. When it fails, what later launches run is not known."""
-        kernels: dict[int, Parameters] = {}
+        kernels: dict[int, tuple[KernelCall, Parameters]] = {}
         copies: list[int] = []
         others = 0
         for k, (now, new) in enumerate(zip(self.piece.nodes, piece.nodes)):
             if isinstance(new, KernelNode):
                 parameters = parameters_of(new, place)
                 if not self._is_set(k, new, parameters):
-                    kernels[k] = parameters
+                    kernels[k] = new.call, parameters
             elif _values(now, old) != _values(new, place):
                 copies.append(k)
                 others += not isinstance(new, CopyNode)
         if others:
             self._update_whole(piece, place)
         else:
-            for k, parameters in kernels.items():
-                call = piece.nodes[k].call  # type: ignore[union-attr]
+            for k, (call, parameters) in kernels.items():
                 self.device.set_kernel(self.handle, self.nodes[k], call.kernel.function, call.geometry, parameters)
             for k in copies:
                 self.device.set_copy(self.handle, self.nodes[k], *_values(piece.nodes[k], place))
-        for k, parameters in kernels.items():
+        for k, (_, parameters) in kernels.items():
             self.parameters[k] = parameters
         self.piece, self.by_word = piece, _by_word(piece)
         return len(kernels) + len(copies)
 
     def _is_set(self, k: int, node: KernelNode, parameters: Parameters) -> bool:
-        now, mine = self.piece.nodes[k].call, self.parameters[k]  # type: ignore[union-attr]
-        same = now.kernel is node.call.kernel and now.geometry == node.call.geometry
-        return same and np.array_equal(mine.slots, parameters.slots)  # type: ignore[union-attr]
+        now, mine = self.piece.nodes[k], self.parameters[k]
+        if not isinstance(now, KernelNode) or mine is None or now.call.kernel is not node.call.kernel:
+            return False
+        return now.call.geometry == node.call.geometry and np.array_equal(mine.slots, parameters.slots)
 
     def _update_whole(self, piece: Piece, place: Place) -> None:
         """By a second graph: the only way to change a library call."""
