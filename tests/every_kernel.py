@@ -18,17 +18,17 @@ seen: dict[Any, Any] = {}
 
 def watch() -> None:
     """From now on, remember every kernel that the compiler lowers."""
-    from gla import compiler
+    from gla import stations
     from gla.codegen.form import kernel_key
 
-    original = compiler.lower_step
+    original = stations.lower_step
 
     def lower_step(step: Any) -> Any:
         low = original(step)
         seen.setdefault(kernel_key(low.kernel), low.kernel)
         return low
 
-    compiler.lower_step = lower_step
+    stations.lower_step = lower_step
 
 
 def compile_all() -> list[str]:

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 LEVELS = [
     {"cli"},
     {"lang", "array"},
-    {"compiler"},
+    {"compiler", "stations"},
     {"runtime"},
     {"codegen"},
     {"plan"},

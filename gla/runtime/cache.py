@@ -113,8 +113,9 @@ class ImageCache:
         self.hits += 1
         return image
 
-    def write(self, key: str, image: bytes) -> None:
-        """Keep the image, if the folder can be written."""
+    def write(self, key: str, image: bytes, *, durable: bool = True) -> None:
+        """Keep the image, if the folder can be written. `durable`: it is to be there after a power cut too; a file that was cut
+        short is noticed either way."""
         try:
             path = self._path(key)
             temporary = path.with_name(f".{key[:16]}.{os.getpid()}.{next(_serial)}")
@@ -122,8 +123,9 @@ class ImageCache:
             try:
                 with open(temporary, "xb") as file:
                     file.write(_head(key, image) + image)
-                    file.flush()
-                    os.fsync(file.fileno())
+                    if durable:
+                        file.flush()
+                        os.fsync(file.fileno())
                 os.replace(temporary, path)
             except BaseException:
                 with suppress(OSError):

@@ -10,12 +10,12 @@ from gla import dtypes
 from gla.codegen.cuda import print_cuda
 from gla.codegen.form import form, kernel_key
 from gla.codegen.llvm import print_llvm
-from gla.compiler import kernel_steps, lower_step, make_plan, optimise
 from gla.config import Options
 from gla.ir.builder import apply, constant
 from gla.ir.functions import reduce
 from gla.ir.graph import Graph, new_input
 from gla.ir.types import Type
+from gla.stations import kernel_steps, lower_step, make_plan, optimise
 
 
 def kernel(build, shape, dtype=dtypes.float32):
