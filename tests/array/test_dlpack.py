@@ -326,6 +326,19 @@ def test_in_a_capture_or_trace_nothing_is_exported():
         gla.function(np.from_dlpack)(x)
 
 
+def test_c4_a_free_waits_for_the_consumer():
+    x = gla.asarray(np.arange(4.0))
+    values = np.from_dlpack(x)
+    x.free()
+    reclaim()
+    junk = [gla.asarray(np.full(4, -1.0)) for _ in range(20)]
+    assert values.tolist() == [0.0, 1.0, 2.0, 3.0] and len(junk) == 20
+    leased = engine.machine("host").memory()["leased"]
+    del values
+    reclaim()
+    assert engine.machine("host").memory()["leased"] < leased
+
+
 def test_freed_memory_is_not_exported():
     x = gla.asarray(np.arange(3.0))
     x.free()
