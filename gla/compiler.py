@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from gla.stations import Stages
 
 
-def executable(graph: Graph, machine: Machine, options: Options | None = None) -> Executable:
-    """The executable of `graph` on `machine`, from the cache or made now. Structurally equal graphs get the same one."""
+def executable(graph: Graph, machine: Machine, options: Options | None = None, held: bool = False) -> Executable:
+    """The executable of `graph` on `machine`, from the cache or made now. Structurally equal graphs get the same one. `held`: the
+    caller keeps it as long as it is of use; others are kept for a while."""
     options = options or environment().options
     key = (graph.key(), options)
-    return machine.executables.get(key, lambda: Executable(machine, program(graph, machine, options)))
+    return machine.executables.get(key, lambda: Executable(machine, program(graph, machine, options)), held)
 
 
 def program(graph: Graph, machine: Machine, options: Options | None = None) -> Program:

@@ -45,7 +45,7 @@ class Entry:
         self.guards, self.limits = guards
         self.types = tuple(Type(node.dtype, node.shape) for node in graph.results)
         self.signatures = tuple(signature_of(t, device) for t in self.types)
-        self.executable = engine.compile_graph(graph, device) if graph.results or graph.writes else None
+        self.executable = engine.compile_graph(graph, device, held=True) if graph.results or graph.writes else None
         self.default = default_float.get()
         self.single = type(structure) is Slot
         self.specs: tuple[Any, ...] | None = None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gla.runtime.machine import Machine
 
 BINDINGS = 4
-GRAPH_BYTES = 64 << 10  # about what a driver keeps for an instantiated graph
+GRAPH_BYTES = 64 << 10  # about what CUDA keeps for an instantiated graph
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Executable:
         """Bytes that it holds at present: arena, staging buffers, and about what the driver's graphs take."""
         arena = self._arena
         owned = 0 if arena is None else arena.nbytes + sum(s.nbytes for s in list(self._staging.values()))
-        return owned + len(self._bindings) * GRAPH_BYTES
+        return owned + len(self._bindings) * (GRAPH_BYTES if self.machine.kind == "cuda" else 0)
 
     @property
     def runs(self) -> int:

@@ -24,7 +24,7 @@ from gla.runtime.stream import Stream, current_or
 if TYPE_CHECKING:
     from gla.runtime.executable import Executable
 
-EXECUTABLES = 4096  # kept per device
+EXPRESSIONS, FUNCTIONS = 2048, 64  # executables that are kept though nobody holds them, per device
 LEAST_MEMORY = 4 << 30  # bytes taken for the device's when it does not say
 
 
@@ -164,29 +164,34 @@ def _weakly(machine: Machine) -> Callable[[], int]:
 
 
 class Executables:
-    """Executables by what they compute. Two threads that want the same one make it once: the second waits."""
+    """Executables by what they compute. Two threads that want the same one make it once: the second waits.
 
-    def __init__(self, limit: int = EXECUTABLES) -> None:
-        self.limit = limit
+    Whoever uses an executable holds it; of those that nobody holds, the last few are kept: EXPRESSIONS of eager
+    expressions, which nobody holds between two uses, and FUNCTIONS of functions, which hold theirs, for one that is made again.
+    """
+
+    def __init__(self, expressions: int = EXPRESSIONS, functions: int = FUNCTIONS) -> None:
+        self.limits = (expressions, functions)
         self.hits = self.plans = 0
-        self._known: OrderedDict[Hashable, Executable] = OrderedDict()
+        self._known: weakref.WeakValueDictionary[Hashable, Executable] = weakref.WeakValueDictionary()
+        self._kept: tuple[OrderedDict[Hashable, Executable], ...] = (OrderedDict(), OrderedDict())
         self._making: dict[Hashable, _Making] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Executable]) -> Executable:
-        """The executable of `key`, made by `make` if there is none. The lock is free while it is made."""
+    def get(self, key: Hashable, make: Callable[[], Executable], held: bool = False) -> Executable:
+        """The executable of `key`, made by `make` if there is none. `held`: the caller keeps it. The lock is free while it is made."""
         with self._lock:
             found = self._known.get(key)
             if found is not None:
-                self._known.move_to_end(key)
                 self.hits += 1
+                self._keep(key, found, held)
                 return found
             making = self._making.get(key)
             mine = making is None
             if making is None:
                 making = self._making[key] = _Making()
         if not mine:
-            return making.wait() or self.get(key, make)
+            return making.wait() or self.get(key, make, held)
         try:
             making.result = make()
         finally:
@@ -195,19 +200,27 @@ class Executables:
                 if making.result is not None:
                     self.plans += 1
                     self._known[key] = making.result
-                    while len(self._known) > self.limit:
-                        self._known.popitem(last=False)
+                    self._keep(key, making.result, held)
             making.done.set()
         return making.result
 
+    def _keep(self, key: Hashable, executable: Executable, held: bool) -> None:
+        kept = self._kept[held]
+        kept[key] = executable
+        kept.move_to_end(key)
+        while len(kept) > self.limits[held]:
+            kept.popitem(last=False)
+
     def values(self) -> list[Executable]:
-        """All, the least recently asked for first."""
+        """All that somebody holds or that are kept."""
         with self._lock:
             return list(self._known.values())
 
     def clear(self) -> None:
+        """Keep none any longer."""
         with self._lock:
-            self._known.clear()
+            for kept in self._kept:
+                kept.clear()
 
     def __len__(self) -> int:
         return len(self._known)
