@@ -58,7 +58,7 @@ def test_b2_the_frontier_is_what_a_following_operation_depends_on(name):
 
 
 def test_b3_nodes_of_another_graph_are_refused(name):
-    graph, node, (u, *_) = diamond()
+    _graph, node, (u, *_) = diamond()
     other = gla.Graph()
     with pytest.raises(ValueError, match="another graph"):
         other.capture(lambda: u.assign(u + 1), after=[node])
@@ -205,7 +205,7 @@ def test_b6_the_device_may_fail_to_instantiate_again_too(name, monkeypatch):
 
 
 def test_b7_one_operation_is_changed(name):
-    graph, node, (u, _, _, z) = diamond()
+    graph, node, (_u, _, _, z) = diamond()
     exe, z2 = graph.instantiate(), A(np.zeros(32))
     x, y = np.sin(np.linspace(0, 1, 32)), np.cos(np.linspace(0, 1, 32))
     exe()
@@ -269,7 +269,7 @@ def test_b7_more_or_less_than_one_operation_is_refused(name, f, message):
 def test_b7_another_kind_another_graph_and_a_later_node_are_refused(name):
     graph, node, (u, x, y, z) = diamond()
     exe = graph.instantiate()
-    other, foreign, _ = diamond()
+    _other, foreign, _ = diamond()
     with pytest.raises(GraphError, match="another graph"):
         exe.update(foreign, lambda: z.assign(x + y))
     [late] = graph.capture(lambda: u.assign(u + 1), after=[node])
@@ -301,12 +301,12 @@ def test_b9_memory_of_the_replaced_operation_alone_is_let_go(name):
     base = leased(name)
     x, y, out = A(np.ones(4000)), A(np.ones(4000)), A(np.zeros(4000))
     graph = gla.Graph()
-    [first] = graph.capture(lambda: out.assign(x + 1))
+    [first] = graph.capture(lambda: out.assign(x + 1))  # noqa: F821 - deleted below
     graph.capture(lambda: out.assign(out * 2), after=[first])
     exe = graph.instantiate()
     del graph
     only = weakref.ref(x._buffer.storage.block)
-    exe.update(first, lambda: out.assign(y + 5))
+    exe.update(first, lambda: out.assign(y + 5))  # noqa: F821 - deleted below
     del x, first
     now = leased(name)
     assert only() is None

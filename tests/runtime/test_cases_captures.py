@@ -122,7 +122,17 @@ def test_g19_harmless_questions(name):
 
     def body():
         y = x * 2
-        found = (x.shape, y.shape, y.dtype, len(x), repr(graph), gla.memory(), gla.is_capturing(), f.stats(), s == gla.current_stream())
+        found = (
+            x.shape,
+            y.shape,
+            y.dtype,
+            len(x),
+            repr(graph),
+            gla.memory(),
+            gla.is_capturing(),
+            f.stats(),
+            s == gla.current_stream(),
+        )
         assert found[0] == (2, 3) and found[6] and not found[8]
         hash(x), id(y), x.device, y.nbytes
         return y
@@ -135,11 +145,11 @@ def test_g19_harmless_questions(name):
 @pytest.mark.parametrize(
     "look",
     [
-        lambda x: print(x),
+        print,
         lambda x: float(x[0]),
         lambda x: bool(gla.all(x > 0)),
         lambda x: x[0].item(),
-        lambda x: np.asarray(x),
+        np.asarray,
         lambda x: x.tolist(),
         lambda x: 1 if x[0] > 0 else 2,
         lambda x: x.numpy(),
@@ -391,7 +401,7 @@ def test_g66_a_release_is_ordered_after_the_stream_that_used_the_memory_last(nam
         gla.eval(w, x, y)
 
     def body():
-        v = x
+        v = x  # noqa: F821 - deleted below
         for _ in range(30):
             v = v @ w
         y.assign(v + 1)
@@ -556,10 +566,10 @@ def test_g93_collections_at_every_moment(name):
 def test_g110_replaced_arguments_are_let_go_and_new_ones_held(name):
     x, y, out = A(np.full(3000, 1.0)), A(np.full(3000, 5.0)), A(np.zeros(3000))
     graph = gla.Graph()
-    [node] = graph.capture(lambda: out.assign(x + 1))
+    [node] = graph.capture(lambda: out.assign(x + 1))  # noqa: F821 - deleted below
     exe = graph.instantiate()
     del graph
-    exe.update(node, lambda: out.assign(y * 2))
+    exe.update(node, lambda: out.assign(y * 2))  # noqa: F821 - deleted below
     old, block = weakref.ref(x), weakref.ref(x._buffer.storage.block)
     del x, node
     gc.collect()
@@ -600,6 +610,6 @@ def test_g149_a_captured_function_whose_structure_alternates(name):
         expected = expected * 0.5 + float(k % 3)
         if k % 7 == 6:
             expected = expected - expected.max()
-        if k % 100 == 99 or k % 7 == 6 and k < 50:
+        if k % 100 == 99 or (k % 7 == 6 and k < 50):
             np.testing.assert_array_equal(N(u), expected)
     assert step.stats().plans <= 2 and step.stats().instantiations <= 8

@@ -49,7 +49,7 @@ def test_g13_kept_dropped_or_rebound(name):
 
 
 def test_g125_sums_read_after_all_calls(name):
-    f = gla.function(lambda v: gla.sum(v))
+    f = gla.function(gla.sum)
     rs = [f(A([k, k])) for k in (1, 2, 3)]
     assert [int(N(r)) for r in rs] == [2, 4, 6]
 
@@ -286,7 +286,7 @@ class Pair:
 def test_g98_arrays_inside_structures_are_inputs(name):
     f = gla.function(lambda xs: xs[0] + xs[1]["k"] + xs[2].a)
     out, x = [], A([0.0])
-    for k in range(5):
+    for _k in range(5):
         x = f([x, {"k": A([0.5])}, Pair(A([0.5]), None)])
         out.append(N(x).item())
     assert out == [1.0, 2.0, 3.0, 4.0, 5.0] and f.stats().plans == 1

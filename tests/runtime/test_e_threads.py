@@ -139,7 +139,7 @@ def test_e5_concurrent_captures_in_several_threads(name):
             with gla.device(name):
                 x, y = A(np.full(100, float(k))), A(np.zeros(100))
                 for n in range(1, 21):
-                    exe = gla.capture(lambda: y.assign(y + x)).instantiate()  # noqa: B023 - run at once
+                    exe = gla.capture(lambda: y.assign(y + x)).instantiate()
                     exe()
                     if N(y).tolist() != [float(k * n)] * 100:
                         wrong.append((k, n))
@@ -398,7 +398,7 @@ def test_e8_another_captures_stream_is_refused(name):
     inside.wait(60)
 
     def child():
-        for use in (lambda: s.__enter__(), lambda: exe.launch(s)):
+        for use in (s.__enter__, lambda: exe.launch(s)):
             with pytest.raises(CaptureError, match="another capture"):
                 use()
             wrong.append(1)
