@@ -108,11 +108,13 @@ def as_dtype(value: Any) -> DType:
         return _PYTHON[value]
     try:
         name = np.dtype(value).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = ""
     if name in _BY_NAME:
         return _BY_NAME[name]
-    raise DtypeError("GLA0201", f"{value!r} is not a dtype of gla", help="use one of " + ", ".join(d.name for d in ALL))
+    meant = getattr(value, "dtype", None)  # an annotation, gla.f32
+    help = f"write gla.{meant.name}" if isinstance(meant, DType) else "use one of " + ", ".join(d.name for d in ALL)
+    raise DtypeError("GLA0201", f"{value!r} is not a dtype of gla", help=help)
 
 
 def real_of(dtype: DType) -> DType:

@@ -193,6 +193,8 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
     weak = False
     if dtype is None:
         dtype, weak = promote_operands(name, main, row.to_float)
+        if row.to_float and name in _NO_BOOL:  # two bools make a float, and are refused all the same
+            _check_kind(row, dtypes.bool_ if promote_operands(name, main, False)[0] is dtypes.bool_ else dtype, operands)
     _check_kind(row, dtype, operands)
     nodes = []
     for k, x in enumerate(operands):

@@ -153,7 +153,7 @@ def test_a28_integer_to_a_negative_float_power(both):
 
 def test_a29_arithmetic_on_bool(both):
     m = A([True, False])
-    for f in (lambda m: -m, lambda m: m - m, lambda m: m + m, lambda m: m * m):
+    for f in (lambda m: -m, lambda m: m - m, lambda m: m + m, lambda m: m * m, lambda m: m / m):
         with pytest.raises(gla.DtypeError, match="~"):
             both(f, m)
     same(both(gla.sum, m), np.int64(1))
