@@ -8,7 +8,6 @@ other writes later, and order that themselves. A stream in another library's cap
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,14 @@ from gla.array.create import to
 from gla.array.scope import current, look_error, outside
 from gla.array.value import Array, from_buffer
 from gla.dtypes import DType
-from gla.errors import CaptureError, DeviceError, DtypeError, ShapeError
+from gla.errors import DeviceError, DtypeError, ShapeError
 from gla.ir.builder import apply, broadcast, constant
 from gla.ir.functions.create import iota
 from gla.ir.functions.shape import reshape
 from gla.ir.node import Node, make
 from gla.ir.spans import here, labels
 from gla.ir.types import Type
+from gla.runtime.others import capture_error, capturing_library, refuse_foreign_capture
 
 LIBRARIES = {"torch": "PyTorch", "cupy": "CuPy", "jax": "JAX", "jaxlib": "JAX", "numba": "Numba", "tensorflow": "TensorFlow"}
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; the protocol has the same numbers
@@ -257,7 +257,7 @@ def _ordered(buffer: Buffer, stream: Any) -> Any:
             f"stream={stream!r} is ambiguous: 1 is the default stream, 2 the per-thread one, -1 asks for no ordering"
         )
     number = LEGACY_STREAM if stream is None else int(stream)
-    _check_stream(machine, number, "another library")
+    _check_stream(machine, number, "")
     consumer = machine.new_stream(number)
     acquire(block, consumer, True)
     consumer.submitted = next(consumer.ticks)  # stands for what the consumer is about to submit
@@ -279,7 +279,7 @@ def cuda_array_interface(self: Array) -> dict[str, Any]:
     assert buffer is not None
     machine = engine.machine(self.device)
     stream = machine.current_stream()
-    _check_stream(machine, stream.handle, "another library")
+    _check_stream(machine, stream.handle, "")
     acquire(buffer.storage.block, stream, True)
     return {
         "shape": self.shape, "typestr": self.dtype.numpy.str, "data": (buffer.storage.address if self.size else 0, False),
@@ -295,26 +295,11 @@ def _library(x: Any) -> str:
 
 def _refuse_capture(x: Any) -> None:
     """Before the producer is asked: its answer would draw our stream into its capture."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    name = _library(x)
-    is_capturing = (
-        (name == "PyTorch" and torch is not None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
-        or (name == "CuPy" and cupy is not None and cupy.cuda.get_current_stream().is_capturing())
-    )  # fmt: skip
-    if is_capturing:
-        raise _capture_error(name)
+    name = capturing_library()
+    if name and name == _library(x):
+        raise capture_error(name)
 
 
 def _check_stream(machine: Any, handle: Any, library: str) -> None:
-    """One driver call: is somebody else recording on a stream that was brought to us, or that an import has ordered?"""
-    if machine.device.captured_by(handle) == "other":
-        raise _capture_error(library)
-
-
-def _capture_error(library: str) -> CaptureError:
-    return CaptureError(
-        "GLA0904",
-        f"the stream is being captured by {library}; gla's work would be lost or break that capture",
-        labels=labels("here"),
-        help=f"exchange arrays before or after the capture of {library}, or capture with gla.capture instead",
-    )
+    """Is somebody else recording on a stream that was brought to us, or that an import has ordered?"""
+    refuse_foreign_capture(machine.device, handle, library)

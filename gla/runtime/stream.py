@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gla.device.base import Device, Handle
 from gla.errors import CaptureError, DeviceError
+from gla.runtime.others import refuse_foreign_capture
 
 if TYPE_CHECKING:
     from gla.runtime.memory.gate import Gate
@@ -134,7 +135,9 @@ class Stream:
 
     # --- captures
     def check(self) -> None:
-        """CaptureError when another capture than this task's own records on this stream."""
+        """CaptureError when another capture than this task's own records on this stream, another library's included."""
+        if not self.owned:
+            refuse_foreign_capture(self.device, self.handle)
         holder, mine = self.capturing, recording.get()
         if holder is not None and (mine is None or not mine.within(holder)):
             raise CaptureError(
@@ -185,7 +188,7 @@ def chosen_stream() -> Stream | None:
     if not entered:
         return None
     stream = entered[-1]
-    if stream.capturing is not None:
+    if stream.capturing is not None or not stream.owned:
         stream.check()
     return stream
 
@@ -204,6 +207,6 @@ def current_or(default: Stream, given: Any = None) -> Stream:
         return default
     if stream.device is not default.device:
         raise DeviceError("GLA0510", f"{stream!r} is not a stream of {default.device.name}")
-    if stream.capturing is not None:
+    if stream.capturing is not None or not stream.owned:
         stream.check()
     return stream

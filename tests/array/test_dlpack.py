@@ -450,6 +450,21 @@ def test_k1_a_stream_that_another_library_captures_is_refused(table, monkeypatch
         gla.from_dlpack(Remote(np.arange(4.0)))
 
 
+def test_k1_a_stream_that_the_user_brought_is_asked_before_it_is_used(table, monkeypatch):
+    machine = engine.machine("cuda:0")
+    x, y = gla.asarray(np.arange(4.0)), gla.asarray(np.zeros(4))
+    exe = gla.capture(lambda: y.assign(x + 1)).instantiate()
+    brought = gla.Stream(handle=0x7000)
+    exe.launch(brought)
+    monkeypatch.setattr(machine.device, "captured_by", lambda stream: "other" if stream == 0x7000 else "")
+    table.calls.clear()
+    for use in (lambda: exe.launch(brought), brought.__enter__):
+        with pytest.raises(gla.CaptureError, match="captured by another library"):
+            use()
+    assert "cuGraphLaunch" not in table.names()
+    exe()
+
+
 def test_the_cuda_array_interface_both_ways(table):
     x = gla.asarray(np.arange(6, dtype="float32").reshape(2, 3))
     given = x.__cuda_array_interface__
