@@ -7,6 +7,8 @@ and then two parameters hold one address. Refuses (InternalError) primitives tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gla.codegen.cuda_functions import print_function
 from gla.codegen.cuda_geometry import LANES, UNROLL, check_team, max_threads, unrolls
 from gla.codegen.cuda_outline import Outlined
@@ -15,6 +17,7 @@ from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type
 from gla.codegen.cuda_text import Text, declare
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
 from gla.codegen.rare import Rare, uses, with_branches
+from gla.codegen.rows import Rows, rows_of
 from gla.errors import InternalError
 
 
@@ -94,7 +97,10 @@ class Printer:
 
     def _items(self) -> None:
         kernel = self.kernel
-        if kernel.team == 1:
+        rows = rows_of(kernel)
+        if rows is not None:
+            self._items_rows(rows)
+        elif kernel.team == 1:
             self._items_single()
         elif kernel.across:
             self._items_across()
@@ -111,18 +117,51 @@ class Printer:
         text.line(f"{counter} at = ({counter})blockIdx.x * blockDim.x + threadIdx.x;")
         self._indices(kernel.item, kernel.items, "at", "stride", kernel.body)
 
+    def _items_rows(self, rows: Rows) -> None:
+        """x runs over columns, y over groups of neighbouring rows: a thread stays in its column."""
+        text, kernel, counter = self.text, self.kernel, self._counter
+        group = UNROLL if unrolls(kernel.body) else 1
+        text.line(
+            f"const {counter} columns = ({counter}){name(rows.columns)}, rows = ({counter}){name(kernel.items)} / columns;"
+        )
+        start, step = f"({counter})blockIdx.x * blockDim.x + threadIdx.x", f"({counter})gridDim.x * blockDim.x"
+        with text.block(f"for ({counter} column = {start}; column < columns; column += {step})"):
+            if rows.column is not None:
+                self.natural.add(rows.column.id)
+                text.line(declare(rows.column, f"({rows.column.dtype.short})column"))
+            self.natural.add(rows.row.id)
+            self.statements(rows.fixed)
+            start, step = f"(({counter})blockIdx.y * blockDim.y + threadIdx.y)", f"({counter})gridDim.y * blockDim.y"
+            if group == 1:
+                with text.block(f"for ({counter} row = {start}; row < rows; row += {step})"):
+                    self._row(rows, "row")
+                    self.statements(rows.moving)
+                return
+            with text.block(f"for ({counter} row = {start} * {group}u; row < rows; row += {step} * {group}u)"):
+                with text.block(f"if (rows - row >= {group}u)"):
+                    self._unrolled(lambda: self._row(rows, "row + u"), rows.moving)
+                    text.line("continue;")
+                with text.block(f"for ({counter} last = row; last < rows; ++last)"):
+                    self._row(rows, "last")
+                    self.statements(rows.moving)
+
+    def _row(self, rows: Rows, number: str) -> None:
+        kind, item = rows.row.dtype.short, self.kernel.item
+        self.text.line(declare(rows.row, f"({kind})({number})"))
+        self.text.line(declare(item, f"({kind})(({number}) * columns + column)"))
+
     def _indices(self, index: Value, count: Value, at: str, stride: str, body: tuple[Statement, ...]) -> None:
         """`body` for index = at, at + stride, ... below count. Unsigned, so that adding the stride cannot overflow."""
         text, counter = self.text, "u64" if index.dtype.itemsize == 8 else "u32"
         end = f"({counter}){name(count)}"
         if unrolls(body):
             with text.block(f"for (; {at} < {end} && {end} - {at} > {UNROLL - 1}u * {stride}; {at} += {UNROLL}u * {stride})"):
-                self._unrolled(index, f"({index.dtype.short})({at} + u * {stride})", body)
+                self._unrolled(lambda: text.line(declare(index, f"({index.dtype.short})({at} + u * {stride})")), body)
         with text.block(f"for (; {at} < {end}; {at} += {stride})"):
             text.line(declare(index, f"({index.dtype.short}){at}"))
             self.statements(body)
 
-    def _unrolled(self, index: Value, number: str, body: tuple[Statement, ...]) -> None:
+    def _unrolled(self, declare_index: Callable[[], None], body: tuple[Statement, ...]) -> None:
         """All loads of several indices, then all their stores: equal bits, more bytes in flight."""
         text = self.text
         stores = [s for s in body if isinstance(s, Store)]
@@ -130,7 +169,7 @@ class Printer:
             text.line(f"{store.value.dtype.short} value{k}[{UNROLL}]; {store.index.dtype.short} index{k}[{UNROLL}];")
         text.line("#pragma unroll")
         with text.block(f"for (u32 u = 0; u < {UNROLL}u; ++u)"):
-            text.line(declare(index, number))
+            declare_index()
             self.statements(tuple(s for s in body if not isinstance(s, Store)))
             for k, store in enumerate(stores):
                 text.line(f"value{k}[u] = {name(store.value)}; index{k}[u] = {name(store.index)};")

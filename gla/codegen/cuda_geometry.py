@@ -1,7 +1,7 @@
 """How a kernel's threads lie in blocks, and how many blocks a launch takes. Read by the CUDA printer and by whoever launches.
 
 No choice here changes a bit of any result: a thread serves its items one after another, whatever the grid, and partial
-sums belong to members of a team, not to blocks. Only x is used for the grid (y and z end at 65,535 blocks).
+sums belong to members of a team, not to blocks. Blocks in y and z end at 65,535: kernels go on from there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ THREADS = 256  # the most threads of a block, except across
 LANES = 32  # items side by side in a block, across
 UNROLL = 4  # items whose loads a thread has in flight together, see `unrolls`
 MAX_ACROSS = 32
+MOST_DOWN = 65_535
 MAX_TEAM = 1024
 
 
@@ -53,10 +54,13 @@ def _count(body: tuple[Statement, ...], op: str) -> int:
     return sum(not op or (isinstance(s, Compute) and s.op == op) for s in body)
 
 
-def geometry(kernel: Kernel, items: int, properties: Properties) -> Geometry:
-    """Grid and block for `items` items. Few items are spread over all multiprocessors in small blocks."""
+def geometry(kernel: Kernel, items: int, properties: Properties, columns: int = 0) -> Geometry:
+    """Grid and block for `items` items, which rows.py divides into rows of `columns`. Few items are spread over all
+    multiprocessors in small blocks."""
     check_team(kernel)
     team, wanted = kernel.team, max(properties.multiprocessors, 1)
+    if columns > 0 and items > 0:
+        return _rows(kernel, items // columns, columns, wanted)
     if kernel.across and team > 1:
         block, served = (LANES, team, 1), LANES
     elif team > LANES:
@@ -73,3 +77,22 @@ def geometry(kernel: Kernel, items: int, properties: Properties) -> Geometry:
     # A 32-bit item number must not wrap when the grid's width is added to it.
     most = (1 << 31) - 1 if kernel.wide else max(1, (1 << 29) // served)
     return Geometry((min(blocks, most), 1, 1), block, 0, items)
+
+
+def _rows(kernel: Kernel, rows: int, columns: int, wanted: int) -> Geometry:
+    """Blocks as wide as a row where they can be, with several rows where rows are short."""
+    across = min((THREADS, 128, 64, 32), key=lambda width: (-(-columns // width) * width, -width))
+    if columns < LANES:
+        across = 1 << (columns - 1).bit_length()
+    group = UNROLL if unrolls(kernel.body) else 1
+    down = THREADS // across
+
+    def blocks() -> tuple[int, int]:
+        return -(-columns // across), -(-rows // (down * group))
+
+    while across * down > LANES and blocks()[0] * blocks()[1] < wanted:
+        if down > 1:
+            down //= 2
+        else:
+            across //= 2
+    return Geometry((blocks()[0], min(blocks()[1], MOST_DOWN), 1), (across, down, 1), 0, rows * columns)

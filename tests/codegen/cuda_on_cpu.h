@@ -99,6 +99,22 @@ template <class F> static void run_blocks(Dim grid, unsigned threads, F kernel) 
   groups.clear();
 }
 
+template <class F> static void run_blocks_2d(Dim grid, unsigned bx, unsigned by, F kernel) {
+  blockDim = {bx, by, 1};
+  gridDim = grid;
+  pthread_barrier_init(&block_barrier, nullptr, bx * by);
+  for (unsigned block = 0; block < grid.x * grid.y; ++block) {
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < bx * by; ++t)
+      running.emplace_back([=] {
+        threadIdx = {t % bx, t / bx, 0};
+        blockIdx = {block % grid.x, block / grid.x, 0};
+        kernel();
+      });
+    for (auto& thread : running) thread.join();
+  }
+}
+
 template <class F> static void run_grid(unsigned blocks, unsigned bx, unsigned by, F kernel) {
   blockDim = {bx, by, 1};
   gridDim = {blocks, 1, 1};

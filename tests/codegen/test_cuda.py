@@ -68,9 +68,9 @@ def test_a_number_that_is_not_negative_is_divided_unsigned():
     b = kernels.Builder()
     out, n, size = b.pointer("out", b.index, True), b.extent("n"), b.extent("size")
     signed = b.load(out, b.item)
-    b.store(out, b.item, b.op("add", b.op("idiv", b.item, size), b.op("idiv", signed, size)))
+    b.store(out, b.item, b.op("add", b.op("idiv", b.op("idiv", b.item, size), size), b.op("idiv", signed, size)))
     text = print_cuda(b.kernel("divide", n))
-    assert "(i32)((u32)v0 / (u32)v2)" in text and "v3 / v2" in text
+    assert "(i32)((u32)v4 / (u32)v2)" in text and "v3 / v2" in text
 
 
 def overwriting(team, across=False, later=True):
