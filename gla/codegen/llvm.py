@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Loop, Reduce, Statement
-from gla.codegen.llvm_control import NotInLanes, Statements
+from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement
+from gla.codegen.llvm_control import NotInLanes
+from gla.codegen.llvm_stream import Streaming, streams
 from gla.codegen.llvm_stretch import Settled, stretches
 from gla.codegen.llvm_text import Operand, memory_type
 from gla.codegen.rare import Rare, uses, with_branches
 from gla.device.base import Geometry, Properties
 from gla.dtypes import bool_
 
+COMMON = 16  # statements that no item changes, from which on they stand before the loop
 FUNCTION_COST = {"call": 16, "apply": 48}
 WIDE = 64  # lanes of straight bodies
 SHORT = 256  # statements that are not too many to be compiled at that width
@@ -64,6 +66,25 @@ def lanes_of(kernel: Kernel) -> int:
     return 1
 
 
+def common(kernel: Kernel) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+    """The kernel's body as (what is the same for every item, the rest). LLVM does not know that results lie apart from
+    operands, so that it leaves such work in the loop, and its vectoriser then takes time exponential in the length of a chain.
+    A few such statements stay where they are."""
+    same = {p.value.id for p in kernel.parameters if p.value is not None}
+    early: list[Statement] = []
+    late: list[Statement] = []
+    for s in kernel.body:
+        named = s.args if isinstance(s, Compute) else (s.index,) if isinstance(s, Load) else ()
+        early_too = isinstance(s, (Compute, Constant)) or (isinstance(s, Load) and all(hasattr(x, "result") for x in late))
+        if early_too and all(v.id in same for v in named):
+            same.add(s.result.id)  # type: ignore[union-attr]
+            early.append(s)
+        else:
+            late.append(s)
+    worth = sum(isinstance(s, (Compute, Load)) for s in early) >= COMMON
+    return (tuple(early), tuple(late)) if worth else ((), kernel.body)
+
+
 def _walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
     for s in body:
         yield s
@@ -87,18 +108,21 @@ def _cost(body: tuple[Statement, ...]) -> int:
     return total
 
 
-class Function(Statements):
+class Function(Streaming):
     """The whole function: parameters, the walk over the items, the body in lanes and one by one."""
 
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         super().__init__(kernel, lanes)
         self.plan = stretches(kernel)
+        self.common, self.rest = common(kernel)
 
     def module(self) -> str:
         start, stop = self._prologue()
         if self.plan.useful:
             self._stretches(start, stop)
         else:
+            if self.wide_lanes == 1 and streams(self.kernel):
+                start = self.streamed(start, stop)
             self._segment(start, stop, "0", {})
         self.do("ret void")
         doc = [f"; {line}" for line in self.kernel.doc]
@@ -225,12 +249,13 @@ class Function(Statements):
         if self.wide_lanes > 1:
             self._vectors(start, stop, base, lines)
             return
+        self.statements(self.common)
         group = self.node("distinct !{}")
         facts = self.loop_metadata(self.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}'))
         self.groups = (group,)
         with self.counted(stop, kind, start=start, stem="item", metadata=facts) as loop:
             self._bind(loop.counter, base, lines)
-            self.statements(self.kernel.body)
+            self.statements(self.rest)
         self.groups = ()
 
     def _vectors(self, start: str, stop: str, base: str, lines: dict[int, str]) -> None:

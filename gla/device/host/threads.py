@@ -13,7 +13,7 @@ from itertools import count
 
 Run = Callable[[int, int, int], None]
 PIECES = 4  # per thread
-GRAIN = 32  # items that a piece counts in: whole vectors
+GRAIN = 64  # items that a piece counts in: whole vectors
 
 
 def cores() -> int:
