@@ -78,7 +78,8 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Matmul:
-    """C = A @ B for a batch of row-major matrices of one dtype: float32, float64, complex64 or complex128.
+    """C = A @ B for a batch of row-major matrices of one dtype: float16, bfloat16 (added in float32, rounded once), float32, float64,
+    complex64 or complex128.
 
     A is (batch, m, k), B (batch, k, n), C (batch, m, n) row-major and contiguous within a matrix. `lda`, `ldb` count
     elements between rows of the *stored* matrix; `transpose_a` says that A is stored as (k, m). Batch strides count

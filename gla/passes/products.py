@@ -1,6 +1,6 @@
 """Products that the matrix library does not compute become a multiplication and a sum, which fuse into one kernel.
 
-These are integers, float16 and bfloat16 (multiplied and added in float32, rounded once), and products over nothing.
+These are integers, and products over nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from gla.ir.node import Node
 from gla.passes import nodes
 from gla.passes.rewrite import rewrite
 
-LIBRARY = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
-HALF = (dtypes.float16, dtypes.bfloat16)
+LIBRARY = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
 
 def expand_products(graph: Graph) -> Graph:
@@ -30,10 +29,8 @@ def _expand(node: Node, _: Node) -> Node:
         return nodes.full(0, node.dtype, node.shape)
     if node.dtype in LIBRARY:
         return node
-    wide = dtypes.float32 if node.dtype in HALF else node.dtype
     rank = len(batch)
     turned = nodes.transpose(b, (*range(rank), rank + 1, rank))
-    left = nodes.broadcast(nodes.reshape(nodes.cast(a, wide), (*batch, m, 1, k)), (*batch, m, n, k))
-    right = nodes.broadcast(nodes.reshape(nodes.cast(turned, wide), (*batch, 1, n, k)), (*batch, m, n, k))
-    total = nodes.reduce(nodes.elementwise("multiply", left, right), "sum", (rank + 2,))
-    return nodes.cast(total, node.dtype)
+    left = nodes.broadcast(nodes.reshape(a, (*batch, m, 1, k)), (*batch, m, n, k))
+    right = nodes.broadcast(nodes.reshape(turned, (*batch, 1, n, k)), (*batch, m, n, k))
+    return nodes.reduce(nodes.elementwise("multiply", left, right), "sum", (rank + 2,))

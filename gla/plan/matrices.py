@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from gla import dtypes
 from gla.device.base import Matmul
 from gla.ir.node import Node
-
-LIBRARY = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
 
 @dataclass(frozen=True, slots=True)

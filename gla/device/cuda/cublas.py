@@ -1,7 +1,7 @@
 """cuBLAS through ctypes: the one file that talks to it. Row-major products by column-major calls, operands swapped.
 
 A row-major matrix is its transpose in column-major storage, and (A B)^T = B^T A^T: so the library is given B first, and no
-data moves. TF32 only when a call allows it. The library never allocates in a graph: its workspace is given, its handle is
+data moves. TF32 only when a call allows it; 16-bit floats are added in float32 and rounded once. The library never allocates in a graph: its workspace is given, its handle is
 made before. Raises DeviceError or OutOfMemoryError that name the routine and the shapes.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from gla.device.base import Matmul
 from gla.device.cuda import locate
 from gla.device.cuda.errors import cublas_error
-from gla.dtypes import complex64, complex128, float32, float64
+from gla.dtypes import bfloat16, complex64, complex128, float16, float32, float64
 from gla.errors import InternalError
 
 MOST_BATCH = 65_535
@@ -23,6 +23,8 @@ DEFAULT_ALGORITHM = -1
 COMPUTE_32F, COMPUTE_64F, COMPUTE_32F_FAST_TF32 = 68, 70, 77
 # dtype -> (cudaDataType, cublasComputeType, C type of a factor's parts)
 TYPES = {
+    float16: (2, COMPUTE_32F, ctypes.c_float),
+    bfloat16: (14, COMPUTE_32F, ctypes.c_float),
     float32: (0, COMPUTE_32F, ctypes.c_float),
     float64: (1, COMPUTE_64F, ctypes.c_double),
     complex64: (4, COMPUTE_32F, ctypes.c_float),

@@ -1,4 +1,4 @@
-"""Matrix products on the host: NumPy's BLAS on arrays that are views of device addresses."""
+"""Matrix products on the host: NumPy's BLAS on arrays that are views of device addresses. 16-bit floats by way of float32."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from gla.device.base import Matmul
-from gla.dtypes import complex64, complex128, float32, float64
+from gla.dtypes import bfloat16, complex64, complex128, float16, float32, float64
 from gla.errors import DeviceError
 
-DTYPES = (float32, float64, complex64, complex128)
+HALVES = (float16, bfloat16)
+DTYPES = (*HALVES, float32, float64, complex64, complex128)
 
 
 def _view(call: Matmul, address: int, rows: int, columns: int, row: int, batch: int, transposed: bool) -> np.ndarray:
@@ -27,7 +28,7 @@ def _view(call: Matmul, address: int, rows: int, columns: int, row: int, batch: 
 def prepared(call: Matmul, a: int, b: int, c: int) -> Callable[[], object]:
     """The product as a call without arguments, for use as often as wanted while the memory lives.
 
-    Raises DeviceError for another dtype than float32, float64, complex64, complex128.
+    Raises DeviceError for another dtype than the floats and complex64, complex128.
     """
     if call.dtype not in DTYPES:
         raise DeviceError(
@@ -42,4 +43,6 @@ def prepared(call: Matmul, a: int, b: int, c: int) -> Callable[[], object]:
         return lambda: target.fill(0)
     left = _view(call, a, call.m, call.k, call.lda, call.stride_a, call.transpose_a)
     right = _view(call, b, call.k, call.n, call.ldb, call.stride_b, call.transpose_b)
+    if call.dtype in HALVES:
+        return lambda: target.__setitem__(..., np.matmul(left.astype(np.float32), right.astype(np.float32)))
     return lambda: np.matmul(left, right, out=target)
