@@ -19,6 +19,7 @@ from gla.device.base import Geometry, Properties
 WARP = 32
 THREADS = 128
 RESIDENT = 12  # warps of a multiprocessor, which the registers are to leave room for
+SHARES = 3  # warps that share a band of an outer strip
 ALL = "0xffffffffu"
 HELPERS = """\
 __device__ __forceinline__ i32 wrapped(i32 i, i32 n) { i %= n; return i < 0 ? i + n : i; }
@@ -34,10 +35,16 @@ def march_geometry(march: March, extent: tuple[int, int, int], properties: Prope
     """A warp for each strip of each band of rows; as many bands as fill the device once."""
     _, rows, columns = extent
     strips = -(-columns // strip(march))
+    line = strips + (2 * (shares(march) - 1) if strips > 2 else 0)
     least = max(1, 2 * march.steps * march.radius[0])  # rows of a band: no less than its halo
-    bands = max(1, min(max(properties.multiprocessors, 1) * RESIDENT // strips, -(-rows // least)))
-    blocks = -(-strips * bands * WARP // THREADS)
+    bands = max(1, min(max(properties.multiprocessors, 1) * RESIDENT // line, -(-rows // least)))
+    blocks = -(-line * bands * WARP // THREADS)
     return Geometry((blocks, 1, 1), (THREADS, 1, 1), 0, rows * columns)
+
+
+def shares(march: March) -> int:
+    """How many warps share a band of an outer strip."""
+    return SHARES if march.inner is not None and march.margin[1] else 1
 
 
 def halo(march: March) -> int:
@@ -63,7 +70,6 @@ class _March:
         self.kinds = [march.parameters[k].dtype.short for k in range(march.carries)]
         self.rows = "1" if march.rows is None else name(march.rows)
         self.columns = name(march.columns)
-        self.levels = {u.id: k for k, u in enumerate(dict.fromkeys(u for cell in march.cells for u in cell.levels))}
 
     def run(self) -> str:
         march, text = self.march, self.text
@@ -81,7 +87,10 @@ class _March:
             self.printer.statements(march.common)
             self._uniform()
             self._strip()
-            self._rows()
+            with text.block("if (packed)"):
+                self._rows(packed=True)
+            with text.block("else"):
+                self._rows(packed=False)
         return text.source()
 
     def _numbers(self) -> None:
@@ -89,7 +98,7 @@ class _March:
         (ry, rx), steps = march.radius, march.steps
         numbers = {
             "T": steps, "C": march.lanes, "RY": ry, "RX": rx, "P": 2 * ry + 1, "HX": halo(march), "HY": steps * ry,
-            "V": strip(march), "MARGIN": march.margin,
+            "V": strip(march), "MY": march.margin[0], "MX": march.margin[1], "S": SHARES,
         }  # fmt: skip
         self.text.line(f"constexpr int {', '.join(f'{k} = {v}' for k, v in numbers.items())};")
 
@@ -116,12 +125,21 @@ class _March:
         text.line(
             f"const i32 lane = (i32)(threadIdx.x & 31u), warp = (i32)(blockIdx.x * {THREADS // WARP}u + (threadIdx.x >> 5));"
         )
-        text.line(f"const i32 strips = ({columns} + V - 1) / V;")
-        text.line(f"const i32 bands = max(1, (i32)gridDim.x * {THREADS // WARP} / strips);")
-        text.line(f"const i32 band = ({rows} + bands - 1) / bands;")
-        text.line(f"if (warp / strips >= bands || warp / strips * band >= {rows}) return;")
-        text.line(f"const i32 top = warp / strips * band, bottom = min(top + band, {rows});")
-        text.line("const i32 left = warp % strips * V - HX, own = left + lane * C;")
+        text.line(f"const i32 strips = ({columns} + V - 1) / V, warps = (i32)gridDim.x * {THREADS // WARP};")
+        if shares(march) == 1:
+            text.line("const i32 line = strips, parts = 1, part = 0, strip = warp % line;")
+        else:
+            # The outer strips run the slow statements all the way down: several warps share a band of them.
+            text.line("const i32 line = strips + (strips > 2 ? 2 * (S - 1) : 0), turn = warp % line;")
+            text.line("const i32 parts = strips > 2 && turn < 2 * S ? S : 1, part = turn % parts;")
+            text.line("const i32 strip = strips <= 2 ? turn : turn < S ? 0 : turn < 2 * S ? strips - 1 : turn - 2 * S + 1;")
+        text.line("const i32 bands = max(1, warps / line);")
+        text.line(f"const i32 band = ({rows} + bands - 1) / bands, share = (band + parts - 1) / parts;")
+        text.line("if (warp / line >= bands) return;")
+        text.line(f"const i32 top = warp / line * band + part * share, stop = min((warp / line + 1) * band, {rows});")
+        text.line("const i32 bottom = min(top + share, stop);")
+        text.line("if (top >= bottom) return;")
+        text.line("const i32 left = strip * V - HX, own = left + lane * C;")
         text.line(f"const bool keeps = lane * C >= HX && lane * C < HX + V && own < {columns};")
         pointers = " | ".join(f"(u64)p{k}" for k in (*range(march.carries), *march.outputs))
         size = max(march.parameters[k].dtype.itemsize for k in range(march.carries)) * march.lanes
@@ -130,55 +148,50 @@ class _March:
         text.line("#pragma unroll")
         place = "wrapped" if march.wraps[1] else "clamped"
         text.line(f"for (int c = 0; c < C; ++c) at[c] = {place}(own + c, {columns});")
-        if march.inner is not None:
-            text.line(f"const bool middle = left >= MARGIN && left + {WARP} * C <= {columns} - MARGIN;")
+        if march.inner is not None and march.margin[1]:
+            text.line(f"const bool middle = left >= MX && left + {WARP} * C <= {columns} - MX;")
         for k, kind in enumerate(self.kinds):
-            text.line(f"{kind} w{k}[T][P][C] = {{}}, ahead{k}[C];")
+            text.line(f"{kind} w{k}[T][P][C] = {{}};")
 
-    def _rows(self) -> None:
+    def _rows(self, packed: bool) -> None:
+        """The march, for rows whose lanes are aligned to 16 bytes and lie within a row, or for any."""
         march, text, rows = self.march, self.text, self.rows
         place = "wrapped" if march.wraps[0] else "clamped"
         text.line(f"i32 source = {place}(top - HY, {rows});")
-        self._load()
+        self._load("0", packed)
         with text.block("for (i32 s = top - HY; s < bottom + HY;)"):
             text.line("#pragma unroll")
             with text.block("for (int p = 0; p < P; ++p, ++s)"):
-                text.line("#pragma unroll")
-                with text.block("for (int c = 0; c < C; ++c)"):
-                    for k in range(march.carries):
-                        text.line(f"w{k}[0][p][c] = ahead{k}[c];")
                 if march.wraps[0]:
                     text.line(f"if (++source == {rows}) source = 0;")
                 else:
                     text.line(f"source = clamped(s + 1, {rows});")
-                self._load()
                 if march.inner is None:
-                    self._levels(march.border)
-                else:
-                    with text.block(f"if (middle && s - HY >= MARGIN && s - RY < {rows} - MARGIN)"):
-                        self._levels(march.inner)
-                    with text.block("else"):
-                        self._levels(march.border)
+                    self._levels(march.border, packed)
+                    return
+                inside = ["middle"] if march.margin[1] else []
+                inside += [f"s - HY >= MY && s - RY < {rows} - MY"] if march.margin[0] else []
+                with text.block(f"if ({' && '.join(inside)})"):
+                    self._levels(march.inner, packed)
+                with text.block("else"):
+                    self._levels(march.border, packed)
 
-    def _load(self) -> None:
-        """Row `source` of the old carries, a row ahead of its use."""
+    def _load(self, slot: str, packed: bool) -> None:
+        """Row `source` of the old carries."""
         text, march = self.text, self.march
-        with text.block("if (packed)"):
+        if packed:
             # A lane's columns wrap together; those that lie beyond a grid that does not wrap are never used.
-            text.line(f"const i32 here = source * {self.columns} + at[0] / C * C;")
-            for k in range(march.carries):
-                text.line(f"const Pack{k} pack{k} = *(const Pack{k}*)(p{k} + here);")
-                text.line("#pragma unroll")
-                text.line(f"for (int c = 0; c < C; ++c) ahead{k}[c] = pack{k}.e[c];")
-        with text.block("else"):
+            text.line(f"const i32 from = source * {self.columns} + at[0] / C * C;")
+        for k in range(march.carries):
+            if packed:
+                text.line(f"const Pack{k} pack{k} = *(const Pack{k}*)(p{k} + from);")
             text.line("#pragma unroll")
-            with text.block("for (int c = 0; c < C; ++c)"):
-                for k in range(march.carries):
-                    text.line(f"ahead{k}[c] = p{k}[source * {self.columns} + at[c]];")
+            element = f"pack{k}.e[c]" if packed else f"p{k}[source * {self.columns} + at[c]]"
+            text.line(f"for (int c = 0; c < C; ++c) w{k}[0][{slot}][c] = {element};")
 
     # --- trips
 
-    def _levels(self, cell: Cell) -> None:
+    def _levels(self, cell: Cell, packed: bool) -> None:
         march, text = self.march, self.text
         used = uses(cell.body)
         text.line("#pragma unroll")
@@ -201,13 +214,15 @@ class _March:
                 self.printer.statements(cell.body)
                 for k, result in enumerate(cell.results):
                     text.line(f"n{k}[c] = {name(result)};")
+            with text.block("if (l == 1)"):  # the oldest row of the old carries is done with: the next one takes its slot
+                self._load("(p + 1) % P", packed)
             with text.block("if (l < T)"):
                 text.line("#pragma unroll")
                 with text.block("for (int c = 0; c < C; ++c)"):
                     for k in range(march.carries):
                         text.line(f"w{k}[l < T ? l : 0][p][c] = n{k}[c];")
             with text.block("else if (keeps && s - HY >= top && s - HY < bottom)"):
-                self._store()
+                self._store(packed)
 
     def _row(self, carry: int, down: int) -> str:
         return f"r{carry}_{down + self.march.radius[0]}"
@@ -228,18 +243,16 @@ class _March:
             for j in range(1, max(rights) + 1):
                 text.line(f"{row}[RX + C - 1 + {j}] = __shfl_down_sync({ALL}, {row}[RX + {j} - 1], 1);")
 
-    def _store(self) -> None:
+    def _store(self, packed: bool) -> None:
         """A row of the last trip."""
         text, march = self.text, self.march
-        text.line(f"const i32 here = (s - HY) * {self.columns} + own;")
-        with text.block("if (packed)"):
-            for k, output in enumerate(march.outputs):
+        text.line(f"const i32 to = (s - HY) * {self.columns} + own;")
+        for k, output in enumerate(march.outputs):
+            if packed:
                 text.line(f"Pack{k} pack{k};")
                 text.line("#pragma unroll")
                 text.line(f"for (int c = 0; c < C; ++c) pack{k}.e[c] = n{k}[c];")
-                text.line(f"*(Pack{k}*)(p{output} + here) = pack{k};")
-        with text.block("else"):
-            text.line("#pragma unroll")
-            with text.block("for (int c = 0; c < C; ++c)"):
-                for k, output in enumerate(march.outputs):
-                    text.line(f"if (own + c < {self.columns}) p{output}[here + c] = n{k}[c];")
+                text.line(f"*(Pack{k}*)(p{output} + to) = pack{k};")
+            else:
+                text.line("#pragma unroll")
+                text.line(f"for (int c = 0; c < C; ++c) if (own + c < {self.columns}) p{output}[to + c] = n{k}[c];")

@@ -1,6 +1,6 @@
 """Lowers a region that runs several trips of a loop over a grid in one pass (plan/time_tiles.py) to a `March`, printed by cuda_march.py and llvm_march.py.
 
-A March is a cell's statements, twice: `border`, right everywhere, and `inner`, for cells at least `margin` away from every
+A March is a cell's statements, twice: `border`, right everywhere, and `inner`, for cells at least `margin` rows and columns away from every
 border, or None where they are the same. Taps are the cells around in the carries as the trip before left them; a printer
 keeps those where it likes: registers, rows in the cache. Called by loops.lower.
 """
@@ -65,7 +65,7 @@ class March:
     common: tuple[Statement, ...]
     border: Cell
     inner: Cell | None
-    margin: int
+    margin: tuple[int, int]
     wraps: tuple[bool, bool]
     radius: tuple[int, int]
     steps: int
@@ -87,7 +87,10 @@ def lower_march(region: Region, handlers: dict[str, Handler], name: str = "") ->
     assert marching is not None
     low = Lowering(region, handlers, elementwise_op)
     extents = low.extents.shape(region.outputs[0], region.items)
-    counts = [low.extent(extent) for extent in extents]
+    counts = [
+        low.extent(extent) if extent.constant is None else low.extent_parameter(extent, name)
+        for extent, name in zip(extents, ("rows", "columns")[2 - len(extents) :])
+    ]
     first = low.evaluate(marching.first, (), low.root)
     row, column, trip = (low.emitter.value(d, 1) for d in (low.index_dtype, low.index_dtype, int64))
     places = (row, column)[2 - len(extents) :]
@@ -104,7 +107,7 @@ def lower_march(region: Region, handlers: dict[str, Handler], name: str = "") ->
     march = March(
         name or f"{kernel_name(region)}_x{marching.steps}", tuple(low.parameters[n] for n in used), carries,
         tuple(used.index(k) for k in offsets), counts[0] if len(counts) > 1 else None, counts[-1], row, column, trip, first,
-        common, border, inner, marching.margin, _pair(marching.wraps, False), _pair(marching.radius, 0), marching.steps,
+        common, border, inner, _pair(marching.margin, 0), _pair(marching.wraps, False), _pair(marching.radius, 0), marching.steps,
         kernel_doc(region),
     )  # fmt: skip
     return LoweredKernel(

@@ -53,7 +53,7 @@ class Rule:
     depth: int
 
 
-RULES = {"cuda": Rule(1 << 21, 80, 16, 10)}
+RULES = {"cuda": Rule(1 << 21, 80, 16, 10), "host": Rule(1 << 17, 1 << 30, 16, 8)}
 """By kind of device; fitted to an H200 and to two cores of a Xeon (benchmarks/README.md)."""
 
 
@@ -70,14 +70,14 @@ class Tap:
 class Marching:
     """What a region that runs `steps` trips adds to it. The region's outputs are the new carries (the `border` version), its first inputs the old
     ones. `trip`: an input that stands for the trip number, `first`: the number of the first trip. `inner`: the outputs
-    again, for cells at least `margin` from every border; empty where there is no difference. `wraps`, `radius`: per axis."""
+    again, for cells at least `margin` from the borders; empty where there is no difference. `margin`, `wraps`, `radius`: per axis."""
 
     steps: int
     trip: Node
     first: Node
     taps: tuple[Tap, ...]
     inner: tuple[Node, ...]
-    margin: int
+    margin: tuple[int, ...]
     wraps: tuple[bool, ...]
     radius: tuple[int, ...]
 
@@ -95,7 +95,7 @@ class Body:
     taps: tuple[Tap, ...]
     border: tuple[Node, ...]
     inner: tuple[Node, ...]
-    margin: int
+    margin: tuple[int, ...]
     wraps: tuple[bool, ...]
     radius: tuple[int, ...]
     work: int
@@ -141,7 +141,7 @@ class _Pointwise:
         self.number = {c: k for k, c in enumerate(carries)}
         self.taps: dict[tuple[int, tuple[int, ...]], Tap] = {}
         self.kept: dict[tuple[Node, tuple[int, ...], bool], Node] = {}
-        self.margin = 0
+        self.margin = [0] * self.rank
         self.dependent: set[Node] = set()
         self.wraps = [False] * self.rank
 
@@ -155,15 +155,15 @@ class _Pointwise:
         if not any(radius):
             raise Unfit
         if inner == border:
-            inner, self.margin = (), 0
-        if self.margin > MARGIN or any(n < 4 * max(self.margin, r) for n, r in zip(self.shape, radius) if self.margin):
+            inner, self.margin = (), [0] * self.rank
+        if max(self.margin) > MARGIN or any(m and n < 4 * max(m, r) for n, m, r in zip(self.shape, self.margin, radius)):
             raise Unfit
         reached = topological((*border, *inner))
         if len(reached) > NODES:
             raise Unfit
         work = sum(_weight(node) for node in topological(inner or border) if node.shape == self.shape)
         taps = tuple(self.taps[key] for key in sorted(self.taps))
-        return Body(self.carries, self.counter, taps, border, inner, self.margin, tuple(self.wraps), radius, work)
+        return Body(self.carries, self.counter, taps, border, inner, tuple(self.margin), tuple(self.wraps), radius, work)
 
     def _check(self, order: list[Node]) -> None:
         if self.rank not in (1, 2) or 0 in self.shape or prod(self.shape) >= WIDE or len(self.carries) > 8:
@@ -298,7 +298,7 @@ class _Pointwise:
                 if 0 <= cell < n:
                     source = _mapped(i + offset, m, mode)
                     cases.append((axis, cell, None if source is None else source - i + delta[axis]))
-                    self.margin = max(self.margin, 1 + min(cell, n - 1 - cell))
+                    self.margin[axis] = max(self.margin[axis], 1 + min(cell, n - 1 - cell))
             plain[axis] += offset
         if inner or not cases:
             return (yield operand, tuple(plain), inner)
@@ -345,7 +345,7 @@ class _Pointwise:
             low, high = start, m - start - length  # cells outside the part, before and after it
             reach = max(low, high) + abs(delta[axis]) + (0 if m == n else MARGIN)
             if reach <= MARGIN and n > 4 * reach:
-                self.margin = max(self.margin, reach)
+                self.margin[axis] = max(self.margin[axis], reach)
                 if inner:
                     continue
             index = self._index(axis, delta[axis], m)
