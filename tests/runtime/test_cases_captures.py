@@ -236,7 +236,8 @@ def test_g23_a_failure_at_each_call_of_a_capture(name, monkeypatch, call, error)
 
 def test_g116_an_interrupted_build_leaves_no_lock(name, monkeypatch):
     device = engine.machine(name).device
-    f, x = gla.function(lambda v: gla.sinh(v) * 0.515253 + gla.atan(v)), A([0.5])
+    literal = 0.5 + time.time_ns() % 10**9 / 1e10  # a literal that no cache on disk has met
+    f, x = gla.function(eval(f"lambda v: gla.sinh(v) * {literal!r} + gla.atan(v)", {"gla": gla})), A([0.5])
 
     def interrupted(*args):
         raise KeyboardInterrupt
@@ -246,7 +247,7 @@ def test_g116_an_interrupted_build_leaves_no_lock(name, monkeypatch):
         f(x)
     monkeypatch.undo()
     start = time.perf_counter()
-    np.testing.assert_allclose(N(f(x)), np.sinh([0.5]) * 0.515253 + np.arctan([0.5]), rtol=1e-14)
+    np.testing.assert_allclose(N(f(x)), np.sinh([0.5]) * literal + np.arctan([0.5]), rtol=1e-14)
     assert time.perf_counter() - start < 20
 
 
