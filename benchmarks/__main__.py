@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks.calls import replay_calls
 from benchmarks.report import Row, machine, markdown, write_json
 from benchmarks.timing import measure
 from benchmarks.workload import Prepare, Unavailable, Workload, relative_error
@@ -42,7 +43,9 @@ def one(workload: Workload, device: str, name: str, prepare: Prepare, smoke: boo
     if not error <= workload.tolerance:
         return Row(*base, error=error, note=f"WRONG: error above {workload.tolerance:g}")
     figures = measure(ready.call, ready.wait, 0.05 if smoke else 0.5)
-    return Row(*base, error=error, figures=figures, rate=rate(workload, device, smoke, figures.iteration))
+    calls = replay_calls(ready.call) if name.startswith("gla") else 0
+    ready.wait()
+    return Row(*base, error=error, figures=figures, rate=rate(workload, device, smoke, figures.iteration), calls=calls)
 
 
 def rate(workload: Workload, device: str, smoke: bool, microseconds: float) -> str:

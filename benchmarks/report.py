@@ -14,7 +14,8 @@ from benchmarks.timing import Figures
 
 @dataclass(frozen=True)
 class Row:
-    """One implementation of one workload on one device. `note` says why there are no figures, when there are none."""
+    """One implementation of one workload on one device. `note` says why there are no figures, when there are none. `calls`: calls
+    that Python makes for one iteration (calls.py), counted for gla alone."""
 
     workload: str
     title: str
@@ -24,6 +25,7 @@ class Row:
     figures: Figures | None = None
     rate: str = ""
     note: str = ""
+    calls: int = 0
 
 
 def machine() -> dict[str, Any]:
@@ -56,7 +58,9 @@ def markdown(rows: list[Row]) -> str:
     for key in dict.fromkeys((r.workload, r.device) for r in rows):
         mine = [r for r in rows if (r.workload, r.device) == key]
         parts.append(f"### {mine[0].title} ({mine[0].device})\n")
-        parts.append("| | submit | per iteration | latency | spread | error | |\n|---|---|---|---|---|---|---|")
+        parts.append(
+            "| | submit | per iteration | latency | spread | error | Python calls | |\n|---|---|---|---|---|---|---|---|"
+        )
         parts += [_line(r) for r in mine]
         parts.append("")
     return "\n".join(parts)
@@ -64,9 +68,10 @@ def markdown(rows: list[Row]) -> str:
 
 def _line(row: Row) -> str:
     if row.figures is None:
-        return f"| {row.implementation} | | | | | {_error(row.error)} | {row.note} |"
+        return f"| {row.implementation} | | | | | {_error(row.error)} | | {row.note} |"
     f = row.figures
-    return f"| {row.implementation} | {f.submit:.1f} | {f.iteration:.1f} | {f.latency:.1f} | {f.spread:.2f} | {_error(row.error)} | {row.rate} |"
+    times = f"{f.submit:.1f} | {f.iteration:.1f} | {f.latency:.1f} | {f.spread:.2f}"
+    return f"| {row.implementation} | {times} | {_error(row.error)} | {row.calls or ''} | {row.rate} |"
 
 
 def _error(error: float | None) -> str:

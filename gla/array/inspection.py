@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gla.array import engine, realise
-from gla.array.boundary import public
+from gla.array.boundary import public, trimmed
+from gla.array.buffer import Buffer
 from gla.array.calls import NUMBERS
 from gla.array.create import upload
-from gla.array.value import Array
-from gla.errors import DtypeError
+from gla.array.value import Array, from_buffer
+from gla.errors import DtypeError, GlaError
 from gla.ir.spans import labels
 
 if TYPE_CHECKING:
@@ -120,12 +121,35 @@ class Prepared:
         self._bound = [value for _, value in call.bound]
         self._arrays, self._scalars = call.arrays, list(call.walk.scalars)
         self._simple = all(isinstance(v, (Array, np.ndarray, *NUMBERS)) for v in self._bound)
+        self._ordered = tuple(self._arrays[k] for k in entry.order)
+        self._constants = [b.storage for b in entry.constants]
+        self._run: Any = None  # known after the first call, which checks the numbers
 
-    @public
     def __call__(self, *args: Any) -> Any:
         """Run. DtypeError when an argument is not of the kind that was prepared."""
+        buffers = [array._buffer for array in self._ordered]
+        if args or self._run is None or None in buffers:
+            return self._checked(*args)
+        storages = [b.storage for b in buffers]  # type: ignore[union-attr]
+        if self._constants:
+            storages += self._constants
+        try:
+            outputs = self._run(storages, self._scalars)
+        except GlaError as error:
+            raise trimmed(error)  # noqa: B904 - it is the same error
+        entry = self._entry
+        if entry.single:
+            return from_buffer(Buffer(outputs[0], entry.types[0], entry.device, entry.signatures[0]))
+        return entry.finish(outputs)
+
+    @public
+    def _checked(self, *args: Any) -> Any:
+        entry = self._entry
         if not args:
-            return self._entry.run(self._arrays, self._scalars)
+            result = entry.run(self._arrays, self._scalars)
+            if entry.executable is not None and not entry.written:
+                self._run = entry.executable.run
+            return result
         if not self._simple or len(args) != len(self._bound):
             raise DtypeError(
                 "GLA0224",
