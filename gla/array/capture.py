@@ -24,7 +24,7 @@ from gla.array.value import Array, from_buffer, from_node, node_of
 from gla.errors import CaptureError, GraphError, TraceError
 from gla.ir.spans import labels
 
-PROGRAM_FAULTS = {"GLA0908", "GLA0913", "GLA0914", "GLA0919"}
+PROGRAM_FAULTS = {"GLA0908", "GLA0913", "GLA0914", "GLA0919", "GLA0924"}
 """CaptureErrors that say that the program is wrong, not that it cannot be captured."""
 
 
@@ -81,8 +81,8 @@ class Graph:
                 scope.sink = Recording(recorder, self.device)
                 with scope.open():
                     yield body
-                found = recorder.commit()
                 with self._lock:
+                    found = recorder.commit()
                     self.parts += scope.parts
                     self.outputs = body.outputs
                 frontier += found
@@ -130,6 +130,14 @@ class Body:
     def done(self, value: Any) -> None:
         """The function has returned: no child may be at work; what was written and returned is closed into the last part."""
         scope = self.scope
+        if inspect.iscoroutine(value):
+            value.close()
+            raise CaptureError(
+                "GLA0924",
+                f"{scope.name} returned a coroutine, of which nothing has run",
+                labels=labels("here"),
+                help="pass the coroutine function itself: graph = await gla.capture(f, x)",
+            )
         with scope.lock:
             scope.children.check()
             results = Returned()
@@ -159,6 +167,7 @@ class GraphExecutable:
     """
 
     def __init__(self, graph: Graph) -> None:
+        self._lock = threading.RLock()
         with graph._lock:
             self.record = graph.record.instantiate()
             self.changed = graph.changed
@@ -175,7 +184,7 @@ class GraphExecutable:
         if scope is not None:
             self._record(scope, stream)
             return
-        with realise.writing(self.changed):
+        with self._lock, realise.writing(self.changed):
             self.record.launch(stream)
 
     __call__ = launch
@@ -258,21 +267,21 @@ class GraphExecutable:
         )
 
     def _update(self, graph: Graph, strict: bool) -> bool:
-        with graph._lock:
-            changed, outputs = graph.changed, graph.outputs
+        with self._lock, graph._lock:
             if not self.record.update(graph.record, strict=strict):
                 return False
-        self.changed, self.outputs = changed, outputs
+            self.changed, self.outputs = graph.changed, graph.outputs
         return True
 
     def _update_node(self, node: Any, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
         other = Graph(self.device)
         other._capture(f, args, (), None)
-        self.record.update_node(node, other.record)
-        blocks = {id(block) for block in self.record.blocks()}
-        self.changed = list(dict.fromkeys(b for b in (*self.changed, *other.changed) if id(b.storage.block) in blocks))
-        if _holds_array(other.outputs):
-            self.outputs = other.outputs
+        with self._lock:
+            self.record.update_node(node, other.record)
+            blocks = {id(block) for block in self.record.blocks()}
+            self.changed = list(dict.fromkeys(b for b in (*self.changed, *other.changed) if id(b.storage.block) in blocks))
+            if _holds_array(other.outputs):
+                self.outputs = other.outputs
 
     def __len__(self) -> int:
         return len(self.record)

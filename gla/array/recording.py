@@ -150,6 +150,7 @@ class CaptureScope(Scope):
     def release(self) -> None:
         """After the end: free what the body freed."""
         freed, self._freed = list(self._freed.values()), {}
+        self.children.forget()
         # Arrays name their scope: without this a graph would live, and keep its memory, until the next collection.
         self.used, self.inputs, self.inside, self._made, self._kept = [], [], [], [], []
         self._known, self._views, self.sink = {}, {}, None

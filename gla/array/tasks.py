@@ -74,6 +74,12 @@ class Children:
         for child in self.spawned:
             child.raise_unseen()
 
+    def forget(self) -> None:
+        """After the end: keep no task alive."""
+        self.task = None
+        self.tasks.clear()
+        self.spawned.clear()
+
 
 def current_task() -> Any:
     """The asyncio task that runs, if one does."""

@@ -110,9 +110,10 @@ class CaptureScope:
         """Take the stream. CaptureError when it is none to capture on."""
         if self.stream is None:
             self.stream = _idle_stream(self.machine)
-        else:
-            _check_stream(self.machine, self.stream)
-        self.stream.capturing, self._began = self, True
+        with _beginning:
+            if not self._own:
+                _check_stream(self.machine, self.stream)
+            self.stream.capturing, self._began = self, True
 
     def close(self) -> None:
         """End the scope and its own leases; the graph has its own by now, if all went well."""
@@ -131,6 +132,7 @@ class CaptureScope:
             raise closed_error()
 
 
+_beginning = threading.Lock()
 _idle: weakref.WeakKeyDictionary[Machine, list[Stream]] = weakref.WeakKeyDictionary()
 """Streams that captures had and need no longer."""
 

@@ -48,7 +48,7 @@ class GraphNode:
         return hash((id(self.graph), self.number))
 
     def __repr__(self) -> str:
-        return f"<GraphNode {self.number}: {label(self.graph.nodes[self.number])}>"
+        return f"<GraphNode {self.number}: {label(self.graph.nodes[self.number])}>".replace("\n", ", ")
 
 
 class Record:
@@ -76,6 +76,16 @@ class Record:
         self.words += other.words
         self.marks += other.marks
         return [nodes + k for k in range(len(moved)) if k not in followed] or list(first)
+
+    def sizes(self) -> tuple[int, ...]:
+        """How long its lists are, for `truncate`."""
+        return len(self.nodes), len(self.addresses), len(self.owners), len(self.words), len(self.marks)
+
+    def truncate(self, sizes: tuple[int, ...]) -> None:
+        """Take back what was appended since."""
+        lists: tuple[list[Any], ...] = (self.nodes, self.addresses, self.owners, self.words, self.marks)
+        for found, size in zip(lists, sizes):
+            del found[size:]
 
     def copy(self) -> Record:
         """The same nodes, without outputs."""
@@ -179,11 +189,16 @@ class Graph:
         """Add what was recorded elsewhere, all of it or nothing. Returns the frontier."""
         with self._lock:
             first = tuple(dict.fromkeys(self.number_of(node) for node in after))
-            lease = Lease(self.machine.gate, added.blocks())
+            lease, made = Lease(self.machine.gate, added.blocks()), self._record
             for storage in added.outputs:
                 storage.block.details().unready = self.launched
-            self._leases.append(lease)
-            ends = self._record.append(added, first)
+            before = made.sizes()
+            try:
+                ends = made.append(added, first)
+                self._leases.append(lease)
+            except BaseException:
+                made.truncate(before)
+                raise
             self.outputs = added.outputs
             return [GraphNode(self, k) for k in ends]
 

@@ -357,6 +357,31 @@ def test_b10_graphs_and_executables_from_several_threads(name):
     assert not wrong and N(x).tolist() == [100.0] * 64
 
 
+def test_b10_updates_beside_launches_leave_no_stale_value(name):
+    outs = [A(np.zeros(16)) for _ in range(2)]
+    x, wrong = A(np.ones(16)), []
+    graph = gla.Graph()
+    [node] = graph.capture(lambda: outs[0].assign(outs[0] + x))
+    exe = graph.instantiate()
+
+    def launch():
+        try:
+            with gla.device(name):
+                for _ in range(50):
+                    exe()
+                    N(outs[0] + outs[1])
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=launch) for _ in range(3)]
+    [t.start() for t in threads]
+    for k in range(30):
+        out = outs[k % 2]
+        exe.update(node, lambda: out.assign(out + x))  # noqa: B023 - run at once
+    [t.join(60) for t in threads]
+    assert not wrong and N(outs[0])[0] + N(outs[1])[0] == 150.0
+
+
 def test_b11_independent_branches_are_independent_nodes(name):
     x, y = A(np.ones((64, 64))), A(np.ones(500))
     graph = gla.capture(lambda: (gla.sum(gla.sin(x), axis=0), gla.cumulative_sum(y)))

@@ -174,6 +174,14 @@ def test_e6_a_coroutine_is_captured(name):
     assert N(x).tolist() == [4.0, 7.0] and N(graph.outputs).tolist() == [3.0, 6.0]
 
 
+def test_e6_a_coroutine_that_nobody_awaits_is_refused(name):
+    async def body():
+        return 1
+
+    with pytest.raises(CaptureError, match="await"):
+        gla.capture(lambda: body())  # noqa: PLW0108 - not a coroutine function
+
+
 def test_e6_a_graph_captures_coroutines_by_hand(name):
     x, graph = A([1.0]), gla.Graph()
 

@@ -90,7 +90,8 @@ class Graphs:
         with driver.relaxed():
             status, info = driver.table.cuGraphExecUpdate(executable.handle, graph.handle)
         if status == types.CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
-            why = info.result.name.removeprefix("CU_GRAPH_EXEC_UPDATE_ERROR_").replace("_", " ").lower()
+            name = info.result.name if info is not None else "its nodes are others"
+            why = name.removeprefix("CU_GRAPH_EXEC_UPDATE_ERROR_").replace("_", " ").lower()
             raise GraphError("GLA0923", f"the driver refuses to update the executable: {why}")
         if status:
             raise driver_error(status, "cuGraphExecUpdate", driver.table)
