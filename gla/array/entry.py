@@ -1,22 +1,22 @@
 """One traced signature of a `gla.function`: the graph, its executable, and the short path that a hit takes.
 
-`attempt` compares the arguments with what was seen (identity, types, shared signature objects) and runs; whatever it does
-not understand is a miss, and function.py looks closer. The key holds no argument objects, so entries keep none alive.
+`attempt` asks the recogniser (recognise.py) and runs; whatever that does not know is a miss, and function.py looks closer.
+Neither holds the arrays of a call, so entries keep none alive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gla.array import engine, realise
-from gla.array.assign import put, read, region
+from gla.array.assign import region, replace, stale_error
 from gla.array.buffer import Buffer, signature_of
 from gla.array.devices import current_device
 from gla.array.guards import RangeGuard
-from gla.array.signature import ABSENT
+from gla.array.recognise import Recogniser
 from gla.array.trace import Slot, map_leaves
 from gla.array.value import Array, from_buffer, from_node, node_of
 from gla.errors import AliasError, RangeError
@@ -25,6 +25,9 @@ from gla.ir.graph import Graph
 from gla.ir.spans import labels
 from gla.ir.types import Type
 
+if TYPE_CHECKING:
+    from gla.array.function import Call
+
 MISS = object()
 
 
@@ -32,13 +35,13 @@ class Entry:
     """`order[k]`: which array leaf input k is; `constants`: buffers after them; `written`: leaves that the function writes."""
 
     __slots__ = (
-        "cells", "codes", "constants", "count", "default", "device", "executable", "globals", "graph", "guards", "limits", "names", "order",
-        "plain", "results", "signatures", "single", "specs", "structure", "types", "written",
+        "constants", "count", "default", "device", "executable", "graph", "guards", "limits", "names", "order", "recogniser",
+        "signatures", "single", "structure", "types", "written",
     )  # fmt: skip
 
     def __init__(
         self, graph: Graph, device: str, order: tuple[int, ...], constants: tuple[Buffer, ...], written: tuple[int, ...],
-        structure: Any, names: Sequence[str], guards: tuple[tuple[RangeGuard, ...], tuple[RangeGuard, ...]],
+        structure: Any, names: Sequence[str], guards: tuple[tuple[RangeGuard, ...], tuple[RangeGuard, ...]], count: int,
     ) -> None:  # fmt: skip
         self.graph, self.device, self.order, self.constants, self.written = graph, device, order, constants, written
         self.structure, self.names = structure, tuple(names)
@@ -48,18 +51,27 @@ class Entry:
         self.executable = engine.compile_graph(graph, device, held=True) if graph.results or graph.writes else None
         self.default = default_float.get()
         self.single = type(structure) is Slot
-        self.specs: tuple[Any, ...] | None = None
-        self.codes: tuple[Any, ...] = ()
-        self.cells: tuple[Any, ...] = ()
-        self.globals: tuple[Any, ...] = ()
-        self.count = 0
-        self.plain = order == tuple(range(len(names)))  # no argument is there twice
+        self.recogniser: Recogniser | None = None
+        self.count = count
 
     # --- the short path
+    def recognises(self, call: Call, recogniser: Recogniser | None) -> bool:
+        """Whether the recogniser knows `call`, and finds what looking closely found."""
+        found = recogniser(tuple(value for _, value in call.bound)) if recogniser is not None else None
+        if found is None:
+            return False
+        storages, scalars, _ = found
+        buffers = [call.arrays[k]._buffer for k in self.order]
+        return (
+            len(storages) == len(buffers)
+            and all(b is not None and s is b.storage for s, b in zip(storages, buffers))
+            and list(map(repr, scalars)) == list(map(repr, call.walk.scalars))
+        )
+
     def attempt(self, fn: Any, args: tuple[Any, ...]) -> Any:
         """The result, when everything is as it was seen; else MISS."""
-        specs = self.specs
-        if specs is None:
+        recognise = self.recogniser
+        if recognise is None:
             return MISS
         missing = self.count - len(args)
         if missing:
@@ -67,43 +79,11 @@ class Entry:
             if missing < 0 or defaults is None or missing > len(defaults):
                 return MISS
             args = args + defaults[len(defaults) - missing :]
-        found = []
-        scalars = []
-        for value, spec in zip(args, specs):
-            kind = type(value)
-            if kind is Array:
-                buffer = value._buffer
-                if buffer is None or buffer.signature is not spec:
-                    return MISS
-                found.append(value)
-            elif kind is spec:
-                scalars.append(value)
-            elif type(spec) is not Known or (spec.value is not value and not spec.equals(value)):
-                return MISS
-        for function, code, defaults, kwdefaults in self.codes:
-            if (
-                function.__code__ is not code
-                or function.__defaults__ is not defaults
-                or function.__kwdefaults__ is not kwdefaults
-            ):
-                return MISS
-        for cell, value in self.cells:
-            try:
-                if cell.cell_contents is not value:
-                    return MISS
-            except ValueError:  # the variable was deleted
-                return MISS
-            if type(value) is Array:
-                found.append(value)
-        for space, name, value in self.globals:
-            if space.get(name, ABSENT) is not value:
-                return MISS
-            if type(value) is Array:
-                found.append(value)
-        if default_float.get() is not self.default or (not found and current_device() != self.device):
+        found = recognise(args)
+        if found is None or default_float.get() is not self.default:
             return MISS
-        storages = [array._buffer.storage for array in found]
-        if len(storages) > 1 and len(set(map(id, storages))) != len(storages):
+        storages, scalars, changed = found
+        if not storages and current_device() != self.device:
             return MISS
         if self.constants:
             storages.extend(b.storage for b in self.constants)
@@ -112,11 +92,6 @@ class Entry:
         executable = self.executable
         if executable is None:
             return self.finish(())
-        changed: list[Any] = []
-        if self.written:
-            if any(array._base is not None for array in found):
-                return MISS
-            changed = [found[k]._buffer for k in self.written]
         try:
             if changed:
                 with realise.writing(changed):
@@ -157,7 +132,10 @@ class Entry:
         return self.finish(outputs)
 
     def check_overlap(self, arrays: Sequence[Array]) -> None:
-        """A written argument may not share a part of its memory with another one."""
+        """A written argument may be no stale view, and may not share a part of its memory with another one."""
+        for k in self.written:
+            if arrays[k]._base is not None and not arrays[k]._is_fresh():
+                raise stale_error(arrays[k])
         views = [k for k, a in enumerate(arrays) if a._base is not None and a._is_fresh()]
         if not views:
             return
@@ -193,29 +171,9 @@ class Entry:
         return map_leaves(self.structure, place)
 
 
-class Known:
-    """An argument that counts by value, as it was seen."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def equals(self, value: Any) -> bool:
-        """Whether an integer or string is equal; of anything else identity says it."""
-        kind = type(value)
-        return (kind is int or kind is str) and kind is type(self.value) and bool(value == self.value)
-
-
 def through(view: Array) -> None:
     """A function has written a view's own memory: the root gets it, as a write through the view would do."""
     root = view._base
     assert root is not None and view._buffer is not None
     contents = view._buffer.leaf
-    if root._buffer is not None:
-        realise.write(root._buffer, lambda: put(node_of(root), view._path, contents), root)
-    else:
-        root._version, root._value = root._version + 1, put(node_of(root), view._path, contents)
-    view._buffer, view._value = None, read(node_of(root), view._path)
-    view._version, view._count, view._seen = 0, 1, root._stamp
-    realise.pending.add(view)
+    replace(view, lambda: contents)

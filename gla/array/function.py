@@ -20,10 +20,11 @@ from gla.array import annotations as hints
 from gla.array import inspection, realise
 from gla.array.boundary import public, trimmed
 from gla.array.create import upload
-from gla.array.entry import MISS, Entry, Known
+from gla.array.entry import MISS, Entry
 from gla.array.guards import range_guards
+from gla.array.recognise import recogniser
 from gla.array.scope import current
-from gla.array.signature import NUMBER_TYPES, BoundWrapped, Walk, Wrapped
+from gla.array.signature import BoundWrapped, Walk, Wrapped, by_contents
 from gla.array.trace import FunctionScope, Results, input_of, map_leaves, rebuild, strong
 from gla.array.value import Array, device_of, from_node, node_of
 from gla.errors import DtypeError, GlaError
@@ -34,6 +35,8 @@ from gla.ir.spans import _HOUSE, labels
 
 KEPT = 256
 """Entries of one function; the least recently used goes first."""
+RECENT = 4
+"""Entries whose recognisers are tried before a call is looked at closely."""
 
 
 class Call:
@@ -56,7 +59,7 @@ class Function(Wrapped):
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._lock = threading.RLock()
         self._entries: OrderedDict[Any, Entry] = OrderedDict()
-        self._last: Entry | None = None
+        self._recent: tuple[Entry, ...] = ()
         self._calls = self._traces = 0
         self._inner = _innermost(fn)
         self._signature = inspect.signature(fn)
@@ -107,12 +110,12 @@ class Function(Wrapped):
                 return self._inline(args, kwargs)
             if kwargs and self._simple:
                 args, kwargs = self._positional(args, kwargs)
-            entry = self._last
-            if entry is not None and not kwargs and entry.plain:
-                result = entry.attempt(self.fn, args)
-                if result is not MISS:
-                    self._calls += 1
-                    return result
+            if not kwargs:
+                for entry in self._recent:
+                    result = entry.attempt(self.fn, args)
+                    if result is not MISS:
+                        self._calls += 1
+                        return result
             return self._look(args, kwargs)
         except GlaError as error:
             raise trimmed(error)  # noqa: B904 - it is the same error
@@ -187,9 +190,9 @@ class Function(Wrapped):
                 labels=labels("called here"),
                 help=f"pass a tuple for a list, or take {name} out of static",
             ) from None
-        by_contents = type(value).__hash__ is object.__hash__ and not callable(value)
-        walk.key.append(("static", type(value), None if by_contents or number is None else _Valued(value)))
-        if by_contents or hasattr(value, "__dict__"):
+        inside = by_contents(value)
+        walk.key.append(("static", type(value), None if inside or number is None else _Valued(value)))
+        if inside or hasattr(value, "__dict__"):
             walk.visit(value, name, True)
 
     def entry(self, call: Call) -> Entry:
@@ -204,9 +207,18 @@ class Function(Wrapped):
                     self._entries[call.key] = entry
                     while len(self._entries) > KEPT:
                         self._entries.popitem(last=False)
-        self._prepare_short_path(entry, call)
-        self._last = entry
+            self._remember(entry)
+        elif self._simple:
+            # The second time: what is called once needs no recogniser.
+            if not entry.recognises(call, entry.recogniser):
+                made = recogniser(self.fn, call.bound, self.static, call.pattern, entry.written)
+                entry.recogniser = made if entry.recognises(call, made) else None
+            self._remember(entry)
         return entry
+
+    def _remember(self, entry: Entry) -> None:
+        """Try this entry first from now on."""
+        self._recent = (entry, *(e for e in self._recent if e is not entry))[:RECENT]
 
     def _trace(self, call: Call) -> Entry:
         """Run the body once on stand-ins."""
@@ -250,45 +262,13 @@ class Function(Wrapped):
         written = tuple(k for k, p in enumerate(call.pattern) if p in changed)
         constants = tuple(buffer for _, buffer in scope.constants)
         guards = range_guards(graph, scalar_nodes)
-        return Entry(graph, call.device, tuple(order), constants, written, structure, names, guards)
+        return Entry(graph, call.device, tuple(order), constants, written, structure, names, guards, len(call.bound))
 
     def _body(self, arguments: list[tuple[str, Any]]) -> Any:
         if self._simple:
             return self.fn(*(value for _, value in arguments))
         bound = inspect.BoundArguments(self._signature, OrderedDict(arguments))
         return self.fn(*bound.args, **bound.kwargs)
-
-    def _prepare_short_path(self, entry: Entry, call: Call) -> None:
-        """Note what this call looked like, so that the next one like it is recognised at a glance."""
-        walk = call.walk
-        entry.specs = None
-        if not entry.plain or walk.deep or not self._simple:
-            return
-        specs: list[Any] = []
-        for _, value in call.bound:
-            if type(value) is Array and value._buffer is not None:
-                specs.append(value._buffer.signature)
-            elif type(value) in NUMBER_TYPES and _ not in self.static:
-                specs.append(type(value))
-            else:
-                specs.append(Known(value))
-        if any(type(spec) is Known and isinstance(spec.value, (tuple, np.generic)) for spec in specs):
-            return
-        codes, cells, spaces = [], [], []
-        for holder, name, value in walk.references:
-            if isinstance(holder, types.FunctionType):
-                codes.append((holder, value, holder.__defaults__, holder.__kwdefaults__))
-            elif name is None:
-                cells.append((holder, value))
-            else:
-                spaces.append((holder, name, value))
-        seen = [v for _, v in call.bound if type(v) is Array]
-        seen += [v for _, v in cells if type(v) is Array] + [v for *_, v in spaces if type(v) is Array]
-        if len(seen) != len(call.arrays) or any(a is not b for a, b in zip(seen, call.arrays)):
-            return
-        entry.codes, entry.cells, entry.globals = tuple(codes), tuple(cells), tuple(spaces)
-        entry.count = len(specs)
-        entry.specs = tuple(specs)
 
     # --- inside a trace
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

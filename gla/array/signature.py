@@ -37,10 +37,6 @@ _LIBRARIES = tuple(
 )
 
 
-ABSENT = object()
-"""Stands for a global that is not there (a builtin, as a rule): one that is made later is noticed."""
-
-
 class Same:
     """An object that counts by identity."""
 
@@ -75,14 +71,9 @@ class Walk:
     """Collects the key, and the leaves in order: arrays (of gla or NumPy), runtime scalars; with names when `naming`.
 
     `surrounding`: NumPy arrays of the surroundings, which become constants of the entry (copied once).
-
-    `references`: (holder, name, value) of every cell and global seen, for the short path; `deep`: a mutable thing was looked
-    into, so that identity says too little.
     """
 
-    __slots__ = (
-        "arrays", "deep", "key", "names", "naming", "references", "scalar_names", "scalar_types", "scalars", "seen", "surrounding",
-    )  # fmt: skip
+    __slots__ = ("arrays", "key", "names", "naming", "scalar_names", "scalar_types", "scalars", "seen", "surrounding")
 
     def __init__(self, naming: bool = False) -> None:
         self.key: list[Hashable] = []
@@ -93,8 +84,7 @@ class Walk:
         self.scalar_names: list[str] = []
         self.seen: dict[int, tuple[int, Any]] = {}
         self.surrounding: list[np.ndarray] = []
-        self.references: list[tuple[Any, str | None, Any]] = []
-        self.naming, self.deep = naming, False
+        self.naming = naming
 
     # --- leaves
     def visit(self, value: Any, path: str, static: bool = False) -> None:
@@ -155,14 +145,12 @@ class Walk:
                 raise _refusal(value, path)
             return
         if not static:
-            self.deep = True
             self.array(value, signature_of(Type(dtypes.as_dtype(value.dtype), value.shape), ""), path)
         elif not value.flags.writeable and value.base is None:
             self.key.append(Same(value))
             self.surrounding.append(value)
         else:
             # The body may compute with it in NumPy, which nobody sees: its contents are part of the key.
-            self.deep = True
             content = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).digest()
             self.key.append((value.dtype.str, value.shape, content))
             self.surrounding.append(value)
@@ -170,12 +158,6 @@ class Walk:
     # --- structures
     def structure(self, value: Any, path: str, static: bool) -> None:
         kind = type(value)
-        if (
-            isinstance(value, (list, dict))
-            or (dataclasses.is_dataclass(value))
-            or not isinstance(value, (tuple, types.FunctionType, Wrapped))
-        ):
-            self.deep = True
         if static or not isinstance(value, (list, tuple, dict)):
             found = self.seen.get(id(value))
             if found is not None:
@@ -214,7 +196,7 @@ class Walk:
     def plain(self, value: Any, path: str, static: bool) -> None:
         """An object: the class by identity, the attributes by value."""
         attributes = getattr(value, "__dict__", None)
-        slots = [n for c in type(value).__mro__ for n in _slots(c)]
+        slots = slots_of(type(value))
         if attributes is None and not slots:
             if not static:
                 raise _refusal(value, path)
@@ -241,7 +223,7 @@ class Walk:
     def function(self, fn: types.FunctionType, path: str) -> None:
         """A Python function: its code, and what surrounds it: defaults, cells, the globals that it names."""
         code = fn.__code__
-        if code.co_filename.startswith(_LIBRARIES) or code.co_filename.startswith("<frozen"):
+        if is_library(fn):
             self.key.append(Same(fn))
             return
         self.seen.setdefault(id(fn), (len(self.seen), fn))
@@ -250,7 +232,6 @@ class Walk:
 
     def surroundings(self, fn: types.FunctionType, path: str, defaults: bool) -> None:
         """What `fn` depends on besides its arguments. `defaults`: count those too (not for the function that is called)."""
-        self.references.append((fn, None, fn.__code__))
         if defaults:
             for k, part in enumerate((*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
                 self.visit(part, f"default {k} of {path}", True)
@@ -260,16 +241,13 @@ class Walk:
             except ValueError:
                 self.key.append("empty")
                 continue
-            self.references.append((cell, None, value))
             self.visit(value, name, True)
         names = globals_of(fn.__code__)
         space = fn.__globals__
         for name in names:
             if name in space:
-                self.references.append((space, name, space[name]))
                 self.visit(space[name], name, True)
             else:
-                self.references.append((space, name, ABSENT))
                 self.key.append(None)
 
 
@@ -277,10 +255,23 @@ def _strong(type_: Type) -> Type:
     return type_ if not type_.weak else Type(type_.dtype, type_.shape)
 
 
-def _slots(cls: type) -> tuple[str, ...]:
-    found = cls.__dict__.get("__slots__", ())
-    found = (found,) if isinstance(found, str) else tuple(found)
-    return tuple(n for n in found if n not in ("__weakref__", "__dict__"))
+def slots_of(cls: type) -> list[str]:
+    """The names of the slots of a class and its bases."""
+    found: list[str] = []
+    for each in cls.__mro__:
+        names = each.__dict__.get("__slots__", ())
+        found += (names,) if isinstance(names, str) else names
+    return [n for n in found if n not in ("__weakref__", "__dict__")]
+
+
+def is_library(fn: types.FunctionType) -> bool:
+    """Whether a function is the standard library's, an installed package's or gla's: it counts by identity."""
+    return fn.__code__.co_filename.startswith((*_LIBRARIES, "<frozen"))
+
+
+def by_contents(value: Any) -> bool:
+    """Whether a static argument has no value of its own to compare: what is in it says."""
+    return type(value).__hash__ is object.__hash__ and not callable(value)
 
 
 def _refusal(value: Any, path: str) -> DtypeError:

@@ -759,24 +759,3 @@ def test_inspection():
     assert float(prepared(A(np.full(100, 2.0)), 3.0)) == 600
     with pytest.raises(gla.DtypeError):
         prepared(A(np.ones(3)), 3.0)
-
-
-def test_the_short_path_is_short():
-    import time
-
-    f = gla.function(lambda u, s: u * s)
-    u = A(np.ones(10))
-    f(u, 1.5)
-    entry = f._last
-    storages = [u._buffer.storage]
-
-    def best(call):
-        times = []
-        for _ in range(7):
-            start = time.perf_counter()
-            for _ in range(200):
-                call()
-            times.append((time.perf_counter() - start) / 200)
-        return min(times)
-
-    assert best(lambda: f(u, 1.5)) - best(lambda: entry.executable.run(storages, [1.5])) < 15e-6
