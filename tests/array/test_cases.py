@@ -2,6 +2,7 @@
 """Cases from other tools' bug reports (ids as in the list of cases), as lazy expressions and in functions."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -342,6 +343,31 @@ def test_a71_linspace():
     assert N(gla.linspace(5, 6, 1)).tolist() == [5]
     assert gla.linspace(5, 6, 0).shape == (0,)
     assert N(gla.linspace(0, 10, 11)).tolist() == list(range(11))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1000,)])
+def test_a77_shared_subexpressions_are_walked_once(shape):
+    """One element, and numbers beside an array, are the hard ones: LLVM's vectoriser took time exponential in the depth."""
+
+    def mix(a, b):
+        for _ in range(60):
+            a, b = a * 0.5 + b * 0.5, b * 0.5 + a * 0.5
+        return a
+
+    def beside(a, b):
+        return gla.ones(100) * mix(a, b)
+
+    f = gla.function(mix)
+    a, b = A(np.full(shape, 1.0)), A(np.full(shape, 2.0))
+    start = time.perf_counter()
+    np.testing.assert_array_equal(N(mix(a, b)), np.full(shape, 1.5))
+    np.testing.assert_array_equal(N(f(a, b)), np.full(shape, 1.5))
+    if shape != (1000,):
+        np.testing.assert_array_equal(N(beside(a, b)), np.full(100, 1.5))
+    assert len(f.ir(a, b)) < 100_000
+    assert len(f.explain(a, b)) < 100_000
+    assert len(repr(mix(a, b))) < 100_000
+    assert time.perf_counter() - start < 20  # seconds: a second where nobody else runs
 
 
 def test_g59_host_data_into_a_strided_view():
