@@ -2,7 +2,8 @@
 
 A write replaces the contents of a variable (the root). A pending or traced root takes the new expression; a realised one is
 overwritten in place, the right side read whole before, and pending readers realised in the same launch. Writing through a
-view writes its root as long as nobody has written that since the view was taken; after that it is AliasError.
+view writes its root as long as nobody has written that since the view was taken; after that it is AliasError. The view, and
+the views it was taken of (`x = a.reshape(2, 3); x[0] += 1`), show the new contents.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -35,7 +37,10 @@ def view(array: Array, step: Step) -> Array:
     made = operate(lambda node: read(node, (step,)), (array,))
     root = array if array._base is None else array._base
     made._base, made._path = root, (*array._path, step)
-    made._seen = root._stamp if array._base is None else array._seen
+    if array._base is None:
+        made._seen = root._stamp
+    else:
+        made._seen, made._above = array._seen, (*array._above, ref(array))
     return made
 
 
@@ -103,23 +108,40 @@ def _store(scope: Scope | None, target: Array, operands: Iterable[Any], update: 
     device_of(found, scope)
     root = target if target._base is None else target._base
     if target._base is not None and not target._is_fresh():
-        raise AliasError(
-            "GLA0701",
-            f"this view of {root._type} was taken before the array was written by another way, so writing through it could "
-            "overwrite newer contents",
-            labels=labels("", *((str(x._type), x._value) for x in (target,) if x._value is not None)),
-            help="take the slice again after the other write: y = x[a:b]; y += 1",
-        )
+        raise stale_error(target)
     _check_scope(root)
 
     def value() -> Node:
         nodes = [node_of(x) if isinstance(x, Array) else x for x in lifted]
-        new = update(node_of(target), *nodes)
-        return new if root is target else put(node_of(root), target._path, new)
+        return update(node_of(target), *nodes)
 
-    _replace(root, value)
-    if root is not target:
-        _refresh(target, root)
+    replace(target, value)
+
+
+def stale_error(view_: Array) -> AliasError:
+    """What to raise for a write through a view whose root was written after it was taken."""
+    assert view_._base is not None
+    return AliasError(
+        "GLA0701",
+        f"this view of {view_._base._type} was taken before the array was written by another way, so writing through it could "
+        "overwrite newer contents",
+        labels=labels("", *((str(x._type), x._value) for x in (view_,) if x._value is not None)),
+        help="take the slice again after the other write: y = x[a:b]; y += 1",
+    )
+
+
+def replace(target: Array, make: Callable[[], Node]) -> None:
+    """`make()` is the new contents of a variable or a fresh view; the views on the way to the root show it too."""
+    root = target if target._base is None else target._base
+    if root is target:
+        _replace(root, make, [])
+    else:
+        _replace(root, lambda: put(node_of(root), target._path, make()), [target, *above(target)])
+
+
+def above(view_: Array) -> list[Array]:
+    """The fresh views that a view was taken of, those that are still alive."""
+    return [a for a in (entry() for entry in view_._above) if a is not None and a._is_fresh()]
 
 
 def _check_scope(root: Array) -> None:
@@ -137,20 +159,35 @@ def _check_scope(root: Array) -> None:
         )
 
 
-def _replace(root: Array, make: Callable[[], Node]) -> None:
+def _replace(root: Array, make: Callable[[], Node], views: list[Array]) -> None:
     if root._buffer is not None:
-        realise.write(root._buffer, make, root)
+        realise.write(root._buffer, make, (root, *views), lambda: _refresh_all(views, root))
         return
     value = make()
     root._version += 1
     root._value = value
+    _refresh_all(views, root)
     if root._scope is None:
         root._count = min(realise.count_behind(value), realise.LIMIT + 1)
         if root._count > realise.LIMIT:
             realise.realise([root])
 
 
-def _refresh(view_: Array, root: Array) -> None:
+def _refresh_all(views: list[Array], root: Array) -> Callable[[], None]:
+    before = [(v, v._buffer, v._value, v._version, v._count, v._seen) for v in views]
+    for view_ in views:
+        refresh(view_, root)
+
+    def undo() -> None:
+        for v, buffer, value, version, count, seen in before:
+            v._buffer, v._value, v._version, v._count, v._seen = buffer, value, version, count, seen
+            if buffer is not None:
+                realise.pending.discard(v)
+
+    return undo
+
+
+def refresh(view_: Array, root: Array) -> None:
     """After a write through it, the view shows the new contents."""
     if view_._buffer is not None:
         fresh = from_node(read(node_of(root), view_._path), view_._device, view_._scope)

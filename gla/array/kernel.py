@@ -16,7 +16,7 @@ import numpy as np
 
 from gla import dtypes
 from gla.array import engine, realise
-from gla.array.assign import _refresh as refresh
+from gla.array.assign import above, refresh
 from gla.array.boundary import public
 from gla.array.buffer import Buffer
 from gla.array.capture import CaptureScope
@@ -203,11 +203,11 @@ def _run(machine: Any, call: Any, spots: Sequence[Spot]) -> None:
         storages.append(buffer.storage.view(spot.offset, spot.nbytes))
         if spot.written and buffer not in changed:
             changed.append(buffer)
+    seen = [(v, s.root) for s in spots if s.view is not None and s.root._buffer in changed for v in (s.view, *above(s.view))]
     with realise.writing(changed):
         launch(machine, call, storages, [s.written for s in spots])
-    for spot in spots:
-        if spot.view is not None and spot.root._buffer in changed:
-            refresh(spot.view, spot.root)
+    for view, root in seen:
+        refresh(view, root)
 
 
 # --- arguments

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gla.array import engine, realise
-from gla.array.assign import read
+from gla.array.assign import above, read
 from gla.array.buffer import Buffer
 from gla.array.scope import outside
 from gla.array.trace import strong
@@ -190,7 +190,8 @@ def _record(scope: CaptureScope, call: Any, spots: Sequence[Spot]) -> None:
         divide(scope, needed, (), ())
     places = [_place(scope, s.root) for s in spots]
     changed = list(dict.fromkeys(k for k, s in zip(places, spots) if s.written))
-    spared = [x for s in spots for x in (s.root, s.view) if x is not None]
+    seen = [(v, s.root) for s in spots if s.view is not None for v in (s.view, *above(s.view))]
+    spared = [*(s.root for s in spots), *(v for v, _ in seen)]
     divide(scope, (), changed, spared)
     part = Launched(call, tuple(scope.used[k] for k in places), tuple((s.offset, s.nbytes, s.written) for s in spots))
     assert scope.sink is not None
@@ -203,9 +204,8 @@ def _record(scope: CaptureScope, call: Any, spots: Sequence[Spot]) -> None:
     for k, root in {id(s.root): (k, s.root) for k, s in zip(places, spots) if s.written}.values():
         if root is not scope.inside[k]:
             root._value, root._version = scope.inputs[k], root._version + 1
-    for s in spots:
-        if s.view is not None:
-            s.view._value, s.view._seen = read(node_of(s.root), s.view._path), s.root._stamp
+    for view, root in seen:
+        view._value, view._seen = read(node_of(root), view._path), root._stamp
 
 
 def replay(scope: CaptureScope, executable: GraphExecutable) -> None:

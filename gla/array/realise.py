@@ -154,13 +154,14 @@ def own(arrays: Sequence[Array]) -> None:
         shared = [a for a in shared if a._buffer is None]
 
 
-def readers(place: pending.Place, leaves: set[Node], but: Array | None = None) -> list[Array]:
-    """Live pending values that read one of `leaves`."""
+def readers(place: pending.Place, leaves: set[Node], but: Sequence[Array] = ()) -> list[Array]:
+    """Live pending values that read one of `leaves`, without those in `but`."""
     found = []
     reads: dict[Node, bool] = {}
+    passed = {id(array) for array in but}
     for array in place.arrays():
         node = array._value
-        if array is not but and node is not None and _reads(node, leaves, reads):
+        if id(array) not in passed and node is not None and _reads(node, leaves, reads):
             found.append(array)
     return found
 
@@ -172,10 +173,13 @@ def _reads(root: Node, leaves: set[Node], known: dict[Node, bool]) -> bool:
     return known[root]
 
 
-def write(buffer: Buffer, make: Callable[[], Node], but: Array | None = None) -> None:
+def write(
+    buffer: Buffer, make: Callable[[], Node], but: Sequence[Array] = (), renewed: Callable[[], Callable[[], None]] | None = None
+) -> None:
     """Overwrite the contents of `buffer` by the value `make()`; live pending readers are realised in the same launch.
 
     `make` is called under the device's lock, as often as the write is tried: another thread's write may come between.
+    `but`: readers that show the new contents afterwards. `renewed` makes them do so and gives what takes that back.
     """
     place = pending.place(buffer.device)
     with outside():
@@ -186,7 +190,9 @@ def write(buffer: Buffer, make: Callable[[], Node], but: Array | None = None) ->
                 nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
                 asked = request(nodes, [(leaf, value)])
                 executable = engine.lookup(place.device, asked.graph)
-                if executable is not None and _overwrite(place, buffer, leaf, value, waiting, nodes, asked, executable, but):
+                if executable is not None and _overwrite(
+                    place, buffer, leaf, value, waiting, nodes, asked, executable, but, renewed
+                ):
                     for array in same:
                         array._value, array._count = buffer.leaf, 1
                     return
@@ -207,20 +213,28 @@ def _overwrite(
     nodes: list[Node],
     asked: Request,
     executable: Any,
-    but: Array | None,
+    but: Sequence[Array],
+    renewed: Callable[[], Callable[[], None]] | None,
 ) -> bool:
     """Run the write. The leaf is renewed first, so that whoever reads it meanwhile is either among `waiting` or sees the new one."""
     buffer.renew()
+    undo = renewed() if renewed is not None else None
     try:
         if {id(a) for a in _split(readers(place, {leaf}, but), value)[0]} != {id(a) for a in waiting}:
-            buffer.restore(leaf)
+            _restore(buffer, leaf, undo)
             return False
         _settle(waiting, nodes, engine.run(executable, asked.storages, asked.scalars))
     except BaseException:
-        buffer.restore(leaf)
+        _restore(buffer, leaf, undo)
         raise
     retire(leaf)
     return True
+
+
+def _restore(buffer: Buffer, leaf: Node, undo: Callable[[], None] | None) -> None:
+    buffer.restore(leaf)
+    if undo is not None:
+        undo()
 
 
 class writing:

@@ -8,6 +8,7 @@ value and writes through (assign.py). Operators come from operators.py, methods 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Array:
     """
 
     __slots__ = (
-        "__weakref__", "_base", "_buffer", "_count", "_device", "_guard", "_path", "_scope", "_seen", "_type", "_value", "_version",
+        "__weakref__", "_above", "_base", "_buffer", "_count", "_device", "_guard", "_path", "_scope", "_seen", "_type", "_value", "_version",
     )  # fmt: skip
     __array_priority__ = 1000.0
 
@@ -44,6 +45,7 @@ class Array:
     _buffer: Buffer | None
     _scope: Scope | None
     _base: Array | None
+    _above: tuple[ref[Array], ...]
     _path: tuple[Step, ...]
     _seen: int
     _version: int
@@ -176,7 +178,7 @@ def _blank(type: Type, device: str, scope: Scope | None) -> Array:
     array = Array.__new__(Array)
     array._type, array._device, array._scope = type, device, scope
     array._value = array._buffer = array._base = array._guard = None
-    array._path, array._seen, array._version, array._count = (), 0, 0, 0
+    array._above, array._path, array._seen, array._version, array._count = (), (), 0, 0, 0
     return array
 
 
@@ -186,7 +188,7 @@ def from_buffer(buffer: Buffer) -> Array:
     array._type, array._device, array._scope = buffer.type, buffer.device, None
     array._buffer = buffer
     array._value = array._base = array._guard = None
-    array._path, array._seen, array._version, array._count = (), 0, 0, 0
+    array._above, array._path, array._seen, array._version, array._count = (), (), 0, 0, 0
     return array
 
 

@@ -272,6 +272,49 @@ def test_slice_plus_equals_is_one_write(launches):
     assert N(x).tolist() == [1.0, 7.0, 8.0]
 
 
+@pytest.mark.parametrize("look", [False, True])
+def test_a_write_through_a_part_of_a_view_shows_in_the_view(look):
+    a = A(np.arange(6.0))
+    x = a.reshape(2, 3)
+    if look:
+        N(x)
+    x[0] += 1
+    assert N(x).tolist() == [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]]
+    row = x[1]
+    row[0] = 50.0
+    x[0, 0] = 7.0
+    assert N(x).tolist() == [[7.0, 2.0, 3.0], [50.0, 4.0, 5.0]]
+    assert N(a).tolist() == [7.0, 2.0, 3.0, 50.0, 4.0, 5.0]
+
+
+def test_a_function_that_writes_a_part_of_a_view_shows_in_the_view():
+    @gla.function
+    def double(v):
+        v *= 2
+
+    x = A(np.arange(6.0)).reshape(2, 3)
+    double(x[1])
+    assert N(x).tolist() == [[0.0, 1.0, 2.0], [6.0, 8.0, 10.0]]
+    stale = x[0]
+    x += 1
+    with pytest.raises(gla.AliasError, match="before the array was written"):
+        double(stale)
+    assert N(x)[0].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_view_of_a_view_that_fails_to_be_written_shows_what_it_did(monkeypatch):
+    x = A(np.arange(6.0))[1:]
+    N(x)
+    row = x[1:]
+    with monkeypatch.context() as m:
+        m.setattr(engine, "run", lambda *a: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            row += 1
+    assert N(x).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    row += 1
+    assert N(x).tolist() == [1.0, 3.0, 4.0, 5.0, 6.0]
+
+
 def test_a_gather_is_a_new_value():
     x = A([1.0, 2.0, 3.0])
     y = x[[0, 2]]
