@@ -121,8 +121,14 @@ def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:
         return product_geometry(low.kernel, low.extent)
     if machine.kind == "cuda":
         from gla.codegen.cuda_geometry import geometry
-    else:
-        from gla.codegen.llvm import geometry
+        from gla.codegen.rows import columns_of
+
+        columns, held = columns_of(low.kernel), low.kernel.held
+        wide = low.number(columns) if columns is not None else 0
+        row = low.number(held[0]) * held[1] if held is not None else 0
+        return geometry(low.kernel, low.items, machine.properties, wide, row)
+    from gla.codegen.llvm import geometry
+
     return geometry(low.kernel, low.items, machine.properties)
 
 

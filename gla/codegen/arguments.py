@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gla.codegen.kernel import Kernel, Product
+from gla.codegen.kernel import Kernel, Product, Value
 from gla.dtypes import DType
 
 
@@ -54,3 +54,10 @@ class LoweredKernel:
     items: int
     arguments: tuple[Argument, ...]
     extent: tuple[int, int, int] = (0, 0, 0)
+
+    def number(self, extent: Value) -> int:
+        """What an extent of the kernel is for this region; 0 for a value that is none."""
+        for parameter, argument in zip(self.kernel.parameters, self.arguments):
+            if parameter.value is extent and isinstance(argument, Number):
+                return int(argument.value)
+        return 0

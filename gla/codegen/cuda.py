@@ -15,6 +15,7 @@ from gla.codegen.cuda_outline import Outlined
 from gla.codegen.cuda_reduce import Teams
 from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name, signed
 from gla.codegen.cuda_text import Text, declare
+from gla.codegen.hold import held
 from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement, Store, Value
 from gla.codegen.rare import Rare, uses, with_branches
 from gla.codegen.rows import Rows, rows_of
@@ -41,7 +42,7 @@ class Printer:
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+        self.kernel = kernel = held(kernel) if kernel.held is not None else kernel
         self.text = Text()
         self.teams = Teams(kernel, self.text, self.statements, self.one_thread)
         self.serial = kernel.team == 1
@@ -66,6 +67,10 @@ class Printer:
             shared = self.teams.shared_bytes()
             if shared:
                 text.line(f"__shared__ __align__(16) u8 team_memory[{shared}];")
+            if kernel.held is not None:
+                count, width = kernel.held
+                text.line("extern __shared__ __align__(16) u8 held_memory[];")
+                text.line(f"u8* const held_row = held_memory + threadIdx.y * (u32){name(count)} * {width}u;")
             self._items()
         text.lines[start:start] = self.outlined.lines
         return text.source()
@@ -241,9 +246,9 @@ class Printer:
             case Compute():
                 self._compute(statement)
             case Load():
-                element = f"p{statement.pointer}[{name(statement.index)}]"
+                element = self._element(statement)
                 self.text.line(declare(statement.result, f"{element} != 0" if statement.result.dtype.kind == "b" else element))
-                self.read = True
+                self.read = self.read or statement.pointer >= 0
             case Store():
                 self._store(statement)
             case Rare():
@@ -287,8 +292,18 @@ class Printer:
             self.signed[statement.result.id] = text
         self.text.line(declare(statement.result, expression(statement, natural, self.signed)))
 
+    def _element(self, at: Load | Store) -> str:
+        """An element of an array, or of what is held of the item's row."""
+        if at.pointer >= 0:
+            return f"p{at.pointer}[{name(at.index)}]"
+        dtype = (at.result if isinstance(at, Load) else at.value).dtype
+        assert self.kernel.held is not None
+        slot = -1 - at.pointer
+        place = f"held_row + (u32){name(self.kernel.held[0])} * {slot * dtype.itemsize}u" if slot else "held_row"
+        return f"(({dtype.short}*)({place}))[{name(at.index)}]"
+
     def _store(self, statement: Store) -> None:
-        element = f"p{statement.pointer}[{name(statement.index)}] = {name(statement.value)};"
+        element = f"{self._element(statement)} = {name(statement.value)};"
         if self.serial:
             self.text.line(element)
             return
@@ -398,7 +413,7 @@ def _inner(statement: Statement) -> tuple[Statement, ...]:
 def _loads_from(statement: Statement, pointers: frozenset[int] | None) -> bool:
     """Whether it loads from one of the pointers (None: from any)."""
     if isinstance(statement, Load):
-        return pointers is None or statement.pointer in pointers
+        return statement.pointer >= 0 and (pointers is None or statement.pointer in pointers)
     return any(_loads_from(s, pointers) for s in _inner(statement))
 
 

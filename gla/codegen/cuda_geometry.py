@@ -54,8 +54,9 @@ def _count(body: tuple[Statement, ...], op: str) -> int:
     return sum(not op or (isinstance(s, Compute) and s.op == op) for s in body)
 
 
-def geometry(kernel: Kernel, items: int, properties: Properties, columns: int = 0) -> Geometry:
-    """Grid and block for `items` items, which rows.py divides into rows of `columns`. Few items are spread over all
+def geometry(kernel: Kernel, items: int, properties: Properties, columns: int = 0, row: int = 0) -> Geometry:
+    """Grid and block for `items` items, which rows.py divides into rows of `columns`; `row`: bytes that
+    hold.py holds of an item's row. Few items are spread over all
     multiprocessors in small blocks."""
     check_team(kernel)
     team, wanted = kernel.team, max(properties.multiprocessors, 1)
@@ -76,7 +77,7 @@ def geometry(kernel: Kernel, items: int, properties: Properties, columns: int = 
         blocks = -(-blocks // UNROLL)
     # A 32-bit item number must not wrap when the grid's width is added to it.
     most = (1 << 31) - 1 if kernel.wide else max(1, (1 << 29) // served)
-    return Geometry((min(blocks, most), 1, 1), block, 0, items)
+    return Geometry((min(blocks, most), 1, 1), block, served * row, items)
 
 
 def _rows(kernel: Kernel, rows: int, columns: int, wanted: int) -> Geometry:

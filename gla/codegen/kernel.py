@@ -155,6 +155,7 @@ class Kernel:
     across: how a team lies in a block: False: neighbouring threads are one team (the reduced axis is contiguous);
     True: neighbouring threads are neighbouring items (the items' axis is contiguous, as in a sum over columns).
     functions: those that the body applies.
+    held: (the extent of its rows, bytes an element) where rows are held in shared memory on CUDA, see hold.py.
     """
 
     name: str
@@ -167,6 +168,7 @@ class Kernel:
     across: bool = False
     doc: tuple[str, ...] = field(default=())
     functions: tuple[Function, ...] = ()
+    held: tuple[Value, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

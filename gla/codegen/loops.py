@@ -7,6 +7,7 @@ in `arguments`. Refuses (InternalError) what a region may not hold: see plan/ste
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product as combinations
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from gla.codegen.affine import ONE, Affine, Index, Poly, Split, fixed, product
 from gla.codegen.arguments import Argument, LoweredKernel, Number
 from gla.codegen.context import Handler, Lowering, Steps
 from gla.codegen.extents import SMALL
+from gla.codegen.hold import fits, holding
 from gla.codegen.kernel import ForEach, Kernel, Loop, Reduce, Statement, Value
 from gla.codegen.march import lower_march
 from gla.codegen.naming import kernel_doc, kernel_name
@@ -80,7 +82,11 @@ def lower(region: Region, name: str = "") -> LoweredKernel:
         kernel_doc(region),
         tuple(low.emitter.functions.values()),
     )
-    return LoweredKernel(kernel, prod(region.items), tuple(_argument(low, low.arguments[k]) for k in used))
+    lowered = LoweredKernel(kernel, prod(region.items), tuple(_argument(low, low.arguments[k]) for k in used))
+    rows = holding(kernel)
+    if rows is not None and fits(kernel, lowered.number(rows[0]), rows[1]):
+        return replace(lowered, kernel=replace(kernel, held=rows))
+    return lowered
 
 
 def _argument(low: Lowering, argument: Argument | Poly) -> Argument:
