@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -56,3 +57,14 @@ def add(array: Array) -> None:
 def discard(array: Array) -> None:
     """`array` waits no longer."""
     place(array._device).waiting.pop(id(array), None)
+
+
+def _after_fork() -> None:
+    """In the child: a lock that another thread of the parent held is held for ever. Nothing can be computed there any more, and
+    whoever tries has to get as far as the refusal."""
+    for here in _places.values():
+        here.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -15,6 +15,7 @@ from gla.config import environment
 from gla.device.base import Device
 from gla.errors import DeviceError
 from gla.runtime.machine import Machine
+from gla.runtime.memory.block import ordering
 
 _machines: dict[str, Machine] = {}
 _lock = threading.Lock()
@@ -114,6 +115,7 @@ def _after_fork() -> None:
     if not _machines:
         return
     _forked = True
+    ordering._at_fork_reinit()  # type: ignore[attr-defined]  # another thread may have held it
     gone: Any = _Forked()
     for machine in _machines.values():
         machine.gate.closed = True
@@ -123,6 +125,8 @@ def _after_fork() -> None:
         machine.gate.lock = gone
         for locked in (machine.pool, machine.kernels, machine.executables, *machine.launched):
             locked._lock = gone
+        machine.gate.own.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

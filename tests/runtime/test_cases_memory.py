@@ -37,7 +37,7 @@ def test_c3_a_foreign_owner_lives_until_the_last_executable_goes(name):
     x._buffer.storage = machine.pool.wrap(under.address, 32, owner, machine.stream)
     y = gla.zeros(4)
     exe = gla.capture(lambda: y.assign(x[1:3].sum() + x)).instantiate()
-    del x, owner
+    x = owner = None
     gc.collect()
     machine.gate.drain_all()
     exe()
@@ -62,7 +62,7 @@ def test_c4_every_way_of_letting_go_releases_once(name, monkeypatch):
     gla.reclaim()
     assert sorted(released) == sorted(addresses[:2])
     exe()
-    del exe, x, z
+    exe = x = z = None
     gc.collect()
     gla.reclaim()
     gla.reclaim()
