@@ -82,7 +82,9 @@ class Writes:
         return edges
 
     def _fits(self, write: Write, group: Group, groups: Groups) -> bool:
-        """Whether `group` reads the array only where it writes it."""
+        """Whether `group` reads the array only where it writes it. A library call must not read it at all."""
+        if group.kind == "matmul":
+            return write.target is None and write.array not in group.needs and write.root.shape == write.array.shape
         if group.kind != "kernel" or (group.reduces and len(group.roots) > 1):
             return False
         if any(w.inplace and groups.owner.get(w.root) is group for w in self.all if w is not write) and group.reduces:

@@ -250,6 +250,18 @@ def test_b7_a_product_is_one_node(name):
         exe.update(node, lambda: gla.sin(gla.cumulative_sum(x, axis=0)) @ y)
 
 
+def test_b7_a_product_that_is_assigned_is_one_node_too(name):
+    rng = np.random.default_rng(6)
+    a, b = rng.normal(size=(50, 50)), rng.normal(size=(50, 50))
+    x, y, out = A(a), A(b), A(np.zeros((50, 50)))
+    graph = gla.Graph()
+    [node] = graph.capture(lambda: out.assign(x @ y))
+    exe = graph.instantiate()
+    exe.update(node, lambda: out.assign(y @ x))
+    exe()
+    np.testing.assert_allclose(N(out), b @ a, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("f", "message"),
     [
