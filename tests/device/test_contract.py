@@ -345,3 +345,26 @@ def test_a_node_of_another_graph_is_refused(bench):
         device.add_fill(graphs[1], (node,), x, 0, 64)
     for graph in graphs:
         device.destroy_graph(graph)
+
+
+def test_k1_a_device_says_who_captures_a_stream(device):
+    stream = device.create_stream()
+    assert device.captured_by(stream) == ""
+    if device.kind == "host":
+        stream.capturing = True
+        assert device.captured_by(stream) == "other"
+        stream.owner = "gla"
+        assert device.captured_by(stream) == "gla"
+        stream.capturing = False
+    else:
+        table, modes = device.driver.table, device.driver.table.types.CUstreamCaptureMode
+        from cuda.bindings import driver
+
+        graph = device.create_graph()
+        table.cuStreamBeginCaptureToGraph(stream, graph.handle, [], None, 0, modes.CU_STREAM_CAPTURE_MODE_RELAXED)
+        assert device.captured_by(stream) == "other"
+        driver.cuStreamEndCapture(stream)
+        device.destroy_graph(graph)
+    assert device.captured_by(stream) == ""
+    device.destroy_stream(stream)
+    device.trim()
