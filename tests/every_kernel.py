@@ -54,6 +54,6 @@ def batches(kernels: Any) -> Iterator[list[Any]]:
 
 
 def text(number: int, kernel: Any) -> str:
-    from gla.codegen.cuda import print_cuda
+    from gla.stations import print_kernel
 
-    return f"namespace n{number} {{\n{print_cuda(replace(kernel, name=f'k{number}'))}}}"
+    return f"namespace n{number} {{\n{print_kernel(replace(kernel, name=f'k{number}'), 'cuda')}}}"

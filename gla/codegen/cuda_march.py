@@ -81,6 +81,7 @@ class _March:
                 f"struct __align__({march.parameters[k].dtype.itemsize * march.lanes}) Pack{k} {{ {kind} e[{march.lanes}]; }};"
             )
         text.line("")
+        start = len(text.lines)
         head = f'extern "C" __global__ void __launch_bounds__({THREADS}, {RESIDENT * WARP // THREADS}) {march.name}({self.printer.parameters()})'
         with text.block(head):
             self._numbers()
@@ -91,6 +92,7 @@ class _March:
                 self._rows(packed=True)
             with text.block("else"):
                 self._rows(packed=False)
+        text.lines[start:start] = self.printer.outlined.lines
         return text.source()
 
     def _numbers(self) -> None:
