@@ -2,7 +2,7 @@
 
 Each file's ```python blocks run in order in one namespace, its ```gla blocks go through `gla check`, and those with a `run`
 block through `gla run`. A top-level line that ends in `# -> text` is compared: an expression gives `text` (as str or repr; `...`
-stands for anything), an error gives `Class CODE`. Install lines are compared as text only: they need a network.
+stands for anything), an error gives `Class CODE`. A ```text block right after a python block is what that prints. Install lines are compared as text only: they need a network.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from gla.cli.main import main
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+PRINTED = re.compile(r"\s*^```text\n(.*?)^```$", re.M | re.S)
 WANTED = re.compile(r"#\s*->\s*(.*)$")
 FAULT = re.compile(r"(\w+) (GLA\d{4})$")
 
@@ -31,6 +32,14 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
     """(line of the first line, text) of each block of that language."""
     text = page.read_text()
     return [(text.count("\n", 0, m.start(2)) + 1, m[2]) for m in BLOCK.finditer(text) if m[1] == language]
+
+
+def printed_by(page: Path, line: int) -> str | None:
+    """The text block right after the block whose text begins at `line`."""
+    text = page.read_text()
+    block = next(m for m in BLOCK.finditer(text) if text.count("\n", 0, m.start(2)) + 1 == line)
+    found = PRINTED.match(text, block.end())
+    return " ".join(found[1].split()) if found else None
 
 
 def name(page: Path) -> str:
@@ -68,10 +77,14 @@ def test_python_of_the_pages_runs_and_gives_what_they_say(page, tmp_path, monkey
         file = tmp_path / "page.py"
         file.write_text(source)
         lines = source.splitlines()
-        for node in ast.parse(source).body:
-            found = WANTED.search(lines[(node.end_lineno or 1) - 1])
-            wanted = " ".join(found[1].split()) if found else None
-            run_statement(node, wanted, f"{name(page)}:{node.lineno}", str(file), names)
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            for node in ast.parse(source).body:
+                found = WANTED.search(lines[(node.end_lineno or 1) - 1])
+                wanted = " ".join(found[1].split()) if found else None
+                run_statement(node, wanted, f"{name(page)}:{node.lineno}", str(file), names)
+        output = printed_by(page, first)
+        assert output is None or same(output, told.getvalue()), f"{name(page)}:{first} prints\n{told.getvalue()}"
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "gla")], ids=name)
