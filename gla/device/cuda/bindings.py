@@ -33,7 +33,7 @@ cuModuleLoadData cuModuleGetFunction cuModuleUnload cuFuncSetAttribute cuFuncGet
 cuGraphCreate cuGraphDestroy cuGraphAddKernelNode cuGraphAddMemcpyNode cuGraphAddMemsetNode cuGraphAddEmptyNode
 cuGraphGetNodes cuGraphDestroyNode cuGraphInstantiate cuGraphExecDestroy cuGraphExecKernelNodeSetParams
 cuGraphExecMemcpyNodeSetParams cuGraphExecUpdate cuGraphUpload cuGraphLaunch
-cuDeviceGraphMemTrim
+cuDeviceGraphMemTrim cuGraphNodeGetType cuGraphMemAllocNodeGetParams cuGraphMemFreeNodeGetParams
 """.split()
 
 

@@ -221,6 +221,8 @@ class CudaDevice(Device):
 
     def destroy_executable(self, executable: CudaExecutable) -> None:
         self.driver.unsafe("cuGraphExecDestroy", executable.handle)
+        if executable.graph.leftovers:
+            self._graphs.free_leftovers(executable.graph)
         self._graphs.let_go(executable.graph)
 
     def set_kernel(

@@ -19,18 +19,21 @@ from gla.errors import DeviceError, GlaError, GraphError
 
 ATTEMPTS = 3
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+AUTO_FREE_ON_LAUNCH = 1  # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
 
 
 class CudaGraph:
     """A CUgraph, the addresses of the nodes that are known to be in it, and how many hold it: its owner and its executables.
-    `mode`: the capture mode of its library calls."""
+    `mode`: the capture mode of its library calls. `leftovers`: memory that a library call allocates in each launch and does not
+    free; each launch frees what the one before left, and the end of the executable what the last one did."""
 
-    __slots__ = ("handle", "holders", "known", "mode")
+    __slots__ = ("handle", "holders", "known", "leftovers", "mode")
 
     def __init__(self, handle: Any, mode: Any) -> None:
         self.handle, self.mode = handle, mode
         self.holders = 1
         self.known: set[int] = set()
+        self.leftovers: list[int] = []
 
 
 class CudaExecutable:
@@ -97,10 +100,32 @@ class Graphs:
             raise driver_error(status, "cuGraphExecUpdate", driver.table)
 
     def instantiate(self, graph: CudaGraph) -> CudaExecutable:
-        handle = self.driver.unsafe("cuGraphInstantiate", graph.handle, 0, detail=f"a graph of {len(graph.known)} nodes")
+        flags = AUTO_FREE_ON_LAUNCH if graph.leftovers else 0
+        handle = self.driver.unsafe("cuGraphInstantiate", graph.handle, flags, detail=f"a graph of {len(graph.known)} nodes")
         with self._holding:
             graph.holders += 1
         return CudaExecutable(handle, graph)
+
+    def free_leftovers(self, graph: CudaGraph) -> None:
+        """After the last launch of the graph's executable. Where there was none the driver knows no such memory."""
+        table = self.driver.table
+        for address in graph.leftovers:
+            with self.driver.relaxed():
+                status = table.cuMemFree(address)[0]
+            if status and status != table.types.CUresult.CUDA_ERROR_INVALID_VALUE:
+                raise driver_error(status, "cuMemFree", table, "memory that a library call left")
+
+    def _leftovers(self, nodes: Sequence[Any]) -> list[int]:
+        """Addresses that the nodes allocate and do not free."""
+        kinds, allocated = self._types.CUgraphNodeType, {}
+        for node in nodes:
+            kind = self.driver.call("cuGraphNodeGetType", node)
+            if kind == kinds.CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+                allocated[int(self.driver.call("cuGraphMemAllocNodeGetParams", node).dptr)] = node
+        for node in nodes if allocated else ():
+            if self.driver.call("cuGraphNodeGetType", node) == kinds.CU_GRAPH_NODE_TYPE_MEM_FREE:
+                allocated.pop(int(self.driver.call("cuGraphMemFreeNodeGetParams", node)), None)
+        return list(allocated)
 
     def let_go(self, graph: CudaGraph) -> None:
         """One holder less; the last one destroys the graph."""
@@ -194,6 +219,7 @@ class Graphs:
         for attempt in range(ATTEMPTS):
             last, failure, invalidated = self._capture_once(graph, before, submit, what)
             if failure is None and (nodes := self._between(graph, last)):
+                graph.leftovers += self._leftovers(nodes)
                 graph.known.update(map(int, nodes))
                 return tuple(nodes), tuple(last)
             failure = failure or DeviceError(

@@ -177,6 +177,21 @@ class FakeTable:
         before = next(nodes[int(node)][1] for nodes in self.graphs.values() if int(node) in nodes)
         return [types.CUgraphNode(b) for b in before[:number]], [], len(before)
 
+    def _cuGraphNodeGetType(self, node: Any) -> Any:
+        kind = next(nodes[int(node)][0] for nodes in self.graphs.values() if int(node) in nodes)
+        known = types.CUgraphNodeType
+        return {"alloc": known.CU_GRAPH_NODE_TYPE_MEM_ALLOC, "free": known.CU_GRAPH_NODE_TYPE_MEM_FREE}.get(
+            kind, known.CU_GRAPH_NODE_TYPE_KERNEL
+        )
+
+    def _cuGraphMemAllocNodeGetParams(self, node: Any) -> Any:
+        params = types.CUDA_MEM_ALLOC_NODE_PARAMS()
+        params.dptr = next(nodes[int(node)][2] for nodes in self.graphs.values() if int(node) in nodes)
+        return params
+
+    def _cuGraphMemFreeNodeGetParams(self, node: Any) -> Any:
+        return next(nodes[int(node)][2] for nodes in self.graphs.values() if int(node) in nodes)
+
     def _cuGraphInstantiate(self, graph: Any, flags: int) -> Any:
         return types.CUgraphExec(next(self.handles))
 
@@ -202,12 +217,12 @@ class FakeTable:
         self.capture = int(graph), [int(b) for b in before]
         return ()
 
-    def submit(self, nodes: int) -> None:
+    def submit(self, nodes: int, kind: str = "library", what: Any = None) -> None:
         """What a library does on a capturing stream: that many nodes in a row."""
         assert self.capture is not None
         graph, last = self.capture
         for _ in range(nodes):
-            last = [int(self.node(graph, "library", last))]
+            last = [int(self.node(graph, kind, last, what))]
         self.capture = graph, last
 
     def _capture_info(self, stream: Any) -> tuple[Any, ...]:
@@ -221,12 +236,16 @@ class FakeTable:
         return types.CUgraph(graph)
 
 
+LIBRARY_MEMORY = 0xABC000  # what a library's allocation node gives
+
+
 class FakeLibrary:
     """cuBLAS as the layer above uses it. `nodes`: how many a product takes; `error`: raised instead."""
 
     def __init__(self, table: FakeTable, nodes: int = 2) -> None:
         self.table, self.nodes, self.error = table, nodes, None
         self.used: list[tuple[int, int, int]] = []
+        self.allocates, self.frees = False, False  # in a capture, beside its kernels
 
     def use(self, stream: int, workspace: int, nbytes: int) -> None:
         assert self.table.capture is None, "the workspace is set before a capture is open"
@@ -236,4 +255,8 @@ class FakeLibrary:
         if self.error is not None:
             raise self.error
         if self.table.capture is not None:
+            if self.allocates:
+                self.table.submit(1, "alloc", LIBRARY_MEMORY)
             self.table.submit(self.nodes)
+            if self.frees:
+                self.table.submit(1, "free", LIBRARY_MEMORY)

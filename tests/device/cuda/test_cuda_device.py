@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from device.cuda.fake import FakeLibrary, FakeTable
+from device.cuda.fake import LIBRARY_MEMORY, FakeLibrary, FakeTable
 
 from gla.device.base import Geometry, Matmul, Parameters
 from gla.device.cuda.device import CudaDevice
@@ -293,3 +293,35 @@ def test_every_failing_call_on_the_way_to_an_executable_is_an_error_that_names_i
         table.failures.clear()
         assert table.capture is None
     assert failed
+
+
+# --- memory that a library allocates in a graph (I1)
+@pytest.mark.parametrize("frees", [False, True])
+def test_i1_a_librarys_leftover_is_freed_by_the_next_launch_and_with_the_executable(device, table, frees):
+    device._library.allocates, device._library.frees = True, frees
+    flags, freed = [], []
+    instantiate, free = table.cuGraphInstantiate, table.cuMemFree
+    table.cuGraphInstantiate = lambda graph, flag: (flags.append(flag), instantiate(graph, flag))[1]
+    table.cuMemFree = lambda address: (freed.append(address), (table.types.CUresult.CUDA_SUCCESS,))[1]
+    graph = device.create_graph()
+    device.add_matmul(graph, (), CALL, 1, 2, 3, 0x9000)
+    executable = device.instantiate(graph)
+    device.destroy_graph(graph)
+    assert flags == [0 if frees else 1] and freed == []  # 1: each launch frees what the one before left
+    stream = device.create_stream()
+    device.launch_graph(executable, stream)
+    device.launch_graph(executable, stream)
+    device.destroy_executable(executable)
+    assert freed == ([] if frees else [LIBRARY_MEMORY]) and free
+
+
+def test_i1_an_executable_that_was_never_launched_left_nothing(device, table):
+    device._library.allocates = True
+    results = table.types.CUresult
+    graph = device.create_graph()
+    device.add_matmul(graph, (), CALL, 1, 2, 3, 0x9000)
+    table.cuMemFree = lambda address: (results.CUDA_ERROR_INVALID_VALUE,)
+    device.destroy_executable(device.instantiate(graph))
+    table.cuMemFree = lambda address: (results.CUDA_ERROR_UNKNOWN,)
+    with pytest.raises(DeviceError, match="cuMemFree"):
+        device.destroy_executable(device.instantiate(graph))
