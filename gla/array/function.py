@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gla.array import annotations as hints
-from gla.array import inspection, realise
+from gla.array import realise
 from gla.array.boundary import public, trimmed
 from gla.array.create import upload
 from gla.array.entry import MISS, Entry
@@ -293,16 +293,22 @@ class Function(Wrapped):
     @public
     def ir(self, *args: Any, **kwargs: Any) -> str:
         """The program of these arguments as text. Computes nothing (arrays that wait are realised)."""
+        from gla.array import inspection
+
         return inspection.ir(self.entry(self.examine(args, kwargs)))
 
     @public
     def plan(self, *args: Any, **kwargs: Any) -> Any:
         """What is launched for these arguments: steps, buffers, `.memory` in bytes."""
+        from gla.array import inspection
+
         return inspection.plan(self.entry(self.examine(args, kwargs)))
 
     @public
     def kernels(self, *args: Any, **kwargs: Any) -> list[Any]:
         """The generated kernels, one entry each: `.name`, `.text`."""
+        from gla.array import inspection
+
         return inspection.kernels(self.entry(self.examine(args, kwargs)))
 
     @public
@@ -310,6 +316,8 @@ class Function(Wrapped):
         """In words: what was fused, what is launched, memory; and whether these arguments meet a known signature."""
         call = self.examine(args, kwargs)
         known = call.key in self._entries
+        from gla.array import inspection
+
         return inspection.explain(self.entry(call), self.name, known, len(self._entries))
 
     @public
@@ -324,10 +332,14 @@ class Function(Wrapped):
         """Check and compile once. What it gives is called with arrays and numbers of the same kinds, without further checks of
         the surroundings."""
         call = self.examine(args, kwargs)
+        from gla.array import inspection
+
         return inspection.Prepared(self, self.entry(call), call)
 
     def stats(self) -> Any:
         """Counts: calls, hits, plans, kernels, instantiations, updates."""
+        from gla.array import inspection
+
         return inspection.stats(self._calls, self._traces, list(self._entries.values()))
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ every write: pending readers are computed before, stale views are refused. Refus
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +46,8 @@ class Kernel:
 
     def __init__(self, source: str, name: str) -> None:
         self._declared: Declaration = declaration(source, name)
+        import hashlib
+
         self._key = hashlib.sha256(self._declared.source.encode()).hexdigest()
         self._loaded: dict[str, Any] = {}
 

@@ -12,8 +12,6 @@ import dataclasses
 import dis
 import enum
 import functools
-import hashlib
-import sysconfig
 import types
 from collections.abc import Hashable
 from typing import Any
@@ -32,9 +30,15 @@ from gla.ir.types import Type
 NUMBER_TYPES = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
 ATOMS = (bool, str, bytes, type(None), type(Ellipsis), DType, np.dtype, enum.Enum)
 BY_IDENTITY = (types.ModuleType, type, types.BuiltinFunctionType, types.GenericAlias, np.ufunc, types.MethodDescriptorType)
-_LIBRARIES = tuple(
-    sorted({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_HOUSE.rstrip("/")})
-)
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Where code lies that is not the user's."""
+    import sysconfig
+
+    found = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return (*sorted(found | {_HOUSE.rstrip("/")}), "<frozen")
 
 
 class Same:
@@ -151,6 +155,8 @@ class Walk:
             self.surrounding.append(value)
         else:
             # The body may compute with it in NumPy, which nobody sees: its contents are part of the key.
+            import hashlib
+
             content = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).digest()
             self.key.append((value.dtype.str, value.shape, content))
             self.surrounding.append(value)
@@ -266,7 +272,7 @@ def slots_of(cls: type) -> list[str]:
 
 def is_library(fn: types.FunctionType) -> bool:
     """Whether a function is the standard library's, an installed package's or gla's: it counts by identity."""
-    return fn.__code__.co_filename.startswith((*_LIBRARIES, "<frozen"))
+    return fn.__code__.co_filename.startswith(_libraries())
 
 
 def by_contents(value: Any) -> bool:

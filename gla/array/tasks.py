@@ -11,14 +11,16 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gla.array.boundary import public
 from gla.array.scope import current
 from gla.errors import CaptureError, Span, TraceError
 from gla.ir.spans import here, labels
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 def threads_are_told_apart() -> bool:
@@ -106,6 +108,8 @@ class Child:
     the same without blocking the event loop; `done()` only looks."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        from concurrent.futures import Future
+
         self._future: Future[Any] = Future()
         self._seen = False
         self._span: Span | None = here()

@@ -5,16 +5,16 @@ Python programs: the nearest frame outside gla. Other front ends say it themselv
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 
 from gla.errors import Label, Span
 from gla.ir.node import Node
 
-_HOUSE = str(Path(__file__).resolve().parents[1]) + "/"
+_HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + "/"
 _stated: ContextVar[Span | None] = ContextVar("gla_span", default=None)
 
 

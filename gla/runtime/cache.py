@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import logging
 import os
 import threading
 import time
@@ -20,8 +19,6 @@ from functools import cache
 from pathlib import Path
 
 from gla.config import environment
-
-log = logging.getLogger("gla.cache")
 
 FORMAT = 2  # of the files
 LIMIT = 256 << 20
@@ -162,7 +159,9 @@ class ImageCache:
     def _warn(self, error: OSError) -> None:
         if not self._warned:
             self._warned = True
-            log.warning("kernels are not kept in %s: %s", self.folder, error)
+            import logging
+
+            logging.getLogger("gla.cache").warning("kernels are not kept in %s: %s", self.folder, error)
 
 
 def _head(key: str, image: bytes) -> bytes:

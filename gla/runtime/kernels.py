@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gla.device.base import Device, Handle
@@ -109,6 +108,8 @@ class Kernels:
 
     def _make(self, kernels: Sequence[Wanted], keys: Sequence[Key]) -> dict[Key, LoadedKernel]:
         if len(kernels) > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
             with ThreadPoolExecutor(min(len(kernels), 16)) as workers:
                 images = list(workers.map(self._image, kernels))
         else:

@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 
 from gla.dtypes import DType
-from gla.ir.ops import arcs, complex_arcs, complexes, exponential, hyperbolic, integer, logarithmic, special, trigonometric
+from gla.ir.ops import integer
+from gla.ir.ops.later import Later
 from gla.ir.ops.pieces import Value
 from gla.ir.ops.references import precise, quiet
 from gla.ir.ops.row import Elementwise
 from gla.ir.ops.scalars import Scalars
 
 Function = Callable[..., Any]
+
+# Expansions are loaded when a kernel is lowered.
+arcs, complex_arcs, complexes = Later("arcs"), Later("complex_arcs"), Later("complexes")
+exponential, hyperbolic, logarithmic = Later("exponential"), Later("hyperbolic"), Later("logarithmic")
+special, trigonometric = Later("special"), Later("trigonometric")
 
 
 def _sqrt(s: Scalars, x: Value) -> Value:

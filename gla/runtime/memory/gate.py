@@ -9,7 +9,6 @@ D3); `own` has what gla itself gives up to make room, which no capture can need 
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
 from collections import deque
@@ -25,7 +24,12 @@ if TYPE_CHECKING:
     from gla.runtime.memory.pool import Bin
     from gla.runtime.stream import Stream
 
-log = logging.getLogger("gla.memory")
+
+def report(text: str, *about: object) -> None:
+    """An error of the driver in a place where nobody can be told otherwise."""
+    import logging
+
+    logging.getLogger("gla.memory").error(text, *about)
 
 
 class Request(Protocol):
@@ -150,7 +154,7 @@ class Gate:
             action()
         except GlaError as error:
             self.failed.append(kept)
-            log.error("could not release %r; it is kept: %s", kept, error)
+            report("could not release %r; it is kept: %s", kept, error)
             return False
         except BaseException:  # an interrupt: half a release is never done again
             self.failed.append(kept)
@@ -198,7 +202,7 @@ class Gate:
         except GlaError as error:
             if not entry.warned:
                 entry.warned = True
-                log.error("could not ask whether %r is still in use: %s", entry.action, error)
+                report("could not ask whether %r is still in use: %s", entry.action, error)
             return False
 
     # --- leases: counted here, so that a free and the end of the last lease cannot miss each other
