@@ -2,7 +2,7 @@
 
 Each file's ```python blocks run in order in one namespace, its ```gla blocks go through `gla check`, and those with a `run`
 block through `gla run`. A top-level line that ends in `# -> text` is compared: an expression gives `text` (as str or repr; `...`
-stands for anything), an error gives `Class CODE`. A ```text block right after a python block is what that prints. Install lines are compared as text only: they need a network.
+stands for anything), an error gives `Class CODE`. A ```text block right after a block is what that prints. Install lines are compared as text only: they need a network.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ def test_programs_of_the_pages_are_checked_and_run(page, tmp_path, monkeypatch, 
         assert main(["check", "page.gla"]) == 0, f"{name(page)}:{first}\n{capsys.readouterr().err}"
         if re.search(r"^run\b", text, re.M):
             code = main(["run", "page.gla", "--device", "cpu", "--out", "out", "--quiet"])
-            assert code == 0, f"{name(page)}:{first}\n{capsys.readouterr().err}"
+            told = capsys.readouterr()
+            assert code == 0, f"{name(page)}:{first}\n{told.err}"
+            output = printed_by(page, first)
+            assert output is None or same(output, told.out), f"{name(page)}:{first} prints\n{told.out}"
 
 
 def test_install_lines_name_what_there_is():
