@@ -1,7 +1,8 @@
 """Realised contents: `Buffer`, the storage behind a realised array, and the input node that expressions read it by.
 
 A leaf stands for the contents at one time: a write gives the buffer a new leaf, so that an expression over the old contents
-never meets the new ones. Tables are weak: a storage lives while an array owns it or a pending expression reads it.
+never meets the new ones. A node holds what is known of it (`Node.held`): a leaf its storage, which so lives while an array owns it
+or a pending expression reads it; a node that was computed a weak reference to the leaf.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from gla.ir.graph import new_input
 from gla.ir.node import Node
 from gla.ir.types import Type
 
-_storages: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
 _making = threading.Lock()
-_realised: weakref.WeakKeyDictionary[Node, weakref.ref[Node]] = weakref.WeakKeyDictionary()
 
 
 class Buffer:
@@ -38,7 +37,7 @@ class Buffer:
             with _making:
                 if self._leaf is None:
                     made = new_input(self.type)
-                    _storages[made] = self.storage
+                    made.held = self.storage
                     self._leaf = made
                 leaf = self._leaf
         return leaf
@@ -75,31 +74,26 @@ def signature_of(type: Type, device: str) -> tuple[Any, ...]:
 
 def storage_of(leaf: Node) -> Any:
     """The storage that a leaf reads, or None for a node that is no leaf, or whose contents were overwritten."""
-    return _storages.get(leaf) if leaf.op == "input" else None
+    return leaf.held if leaf.op == "input" else None
 
 
 def retire(leaf: Node | None) -> None:
     """The contents that `leaf` stood for are gone."""
     if leaf is not None:
-        _storages.pop(leaf, None)
+        leaf.held = None
 
 
 def remember(node: Node, leaf: Node) -> None:
     """`node` has been computed: its value is what `leaf` reads, as long as somebody else keeps the leaf. A node may live long
     after its arrays, in a plan (`gla.zeros(10**9)` has no inputs, so that every use is the same node)."""
     if node.op != "input":
-        _realised[node] = weakref.ref(leaf)
+        node.held = weakref.ref(leaf)
 
 
 def resolved(node: Node) -> Node:
     """The leaf that holds the value of `node`, if it was computed and is still there; else the node itself."""
-    if node.op == "input":
+    entry = node.held
+    if entry is None or node.op == "input":
         return node
-    entry = _realised.get(node)
-    leaf = entry() if entry is not None else None
-    if leaf is None:
-        return node
-    if leaf not in _storages:
-        _realised.pop(node, None)
-        return node
-    return leaf
+    leaf: Node | None = entry()
+    return node if leaf is None or leaf.held is None else leaf

@@ -19,7 +19,7 @@ from gla.errors import DtypeError
 from gla.ir.builder import constant
 from gla.ir.functions.index import lift_array
 from gla.ir.node import Node
-from gla.ir.spans import _HOUSE, labels
+from gla.ir.spans import is_ours, labels
 
 LIMIT = 2000
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -35,7 +35,7 @@ def _is_literal(value: Any) -> bool:
     if kind not in (int, float, complex):
         return False
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_HOUSE):
+    while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return False

@@ -7,7 +7,7 @@ plan compile it once (runtime/machine.py).
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,14 @@ def default_device() -> str:
     return str(current_device().name)
 
 
-def compile_graph(graph: Graph, device: str, held: bool = False) -> Any:
-    """The executable of `graph` on `device`, found or made. `held`: the caller keeps it as long as it is of use."""
+def compile_graph(graph: Graph, device: str, key: Hashable = None, held: bool = False) -> Any:
+    """The executable of `graph` on `device`, found or made; `lookup` finds it by `key` from then on. `held`: the caller keeps it
+    as long as it is of use."""
     from gla import compiler
 
     found = compiler.executable(graph, machine(device), options(), held)
-    _executables[(device, graph.key())] = found
+    if key is not None:
+        _executables[device, default_float.get(), key] = found
     return found
 
 
@@ -67,9 +69,9 @@ def program_of(graph: Graph, device: str) -> Any:
     return on.executables.get(key, lambda: Executable(on, compiler.program(graph, on, how))).program
 
 
-def lookup(device: str, graph: Graph) -> Any:
-    """The executable of a graph if there is one."""
-    return _executables.get((device, graph.key()))
+def lookup(device: str, key: Hashable) -> Any:
+    """The executable that was compiled with `key`, if there is one."""
+    return _executables.get((device, default_float.get(), key))
 
 
 def run(executable: Any, storages: Sequence[Any], scalars: Sequence[Any]) -> Sequence[Any]:

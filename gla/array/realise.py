@@ -8,7 +8,6 @@ The lock of a device is let go while compiling.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gla.array import engine, pending
@@ -23,45 +22,56 @@ LIMIT = 2000
 """Pending nodes behind one value before it is realised by itself."""
 
 
-@dataclass(frozen=True, slots=True)
 class Request:
-    """A graph and what it is run on."""
+    """A program over leaves, as it was found: what it is run on, and `key`, equal for programs of one structure."""
 
-    graph: Graph
-    storages: tuple[Any, ...]
-    scalars: tuple[Any, ...]
+    __slots__ = ("_leaves", "_numbers", "_results", "_writes", "key", "scalars", "storages")
 
+    def __init__(self, results: Sequence[Node], writes: Sequence[tuple[Node, Node]]) -> None:
+        order, known = _walk([*results, *(new for _, new in writes)])
+        counts = {node.operands[0] for node in order if node.op == "loop"}
+        place: dict[Node, int] = {}
+        leaves: dict[Node, Node] = {}
+        numbers: list[Node] = []
+        rows: list[Any] = []
+        for node in order:
+            leaf = known.get(node) if known else None
+            if leaf is not None or node.op == "input":
+                leaf = leaf or node
+                first = place.get(leaf)
+                if first is None:
+                    first = place[leaf] = len(rows)
+                    rows.append(leaf.type)
+                leaves[node] = leaf
+                place[node] = first
+                continue
+            place[node] = len(rows)
+            if node.op == "constant" and not node.attr("literal") and node not in counts:
+                numbers.append(node)
+                rows.append(("number", node.type))
+            else:
+                rows.append((node.op, tuple([place[o] for o in node.operands]), node.attrs, node.type))
+        for leaf, _ in writes:
+            if leaf not in place:
+                place[leaf] = len(rows)
+                rows.append(leaf.type)
+                leaves[leaf] = leaf
+        self.key = (tuple(rows), tuple([place[r] for r in results]), tuple([(place[i], place[v]) for i, v in writes]))
+        self._results, self._writes, self._leaves, self._numbers = results, writes, leaves, numbers
+        self.storages = [storage_of(leaf) for leaf in dict.fromkeys(leaves.values())]
+        self.scalars = [constant_value(node) for node in numbers]
 
-def request(results: Sequence[Node], writes: Sequence[tuple[Node, Node]] = ()) -> Request:
-    """The graph of `results` and `writes` (leaf, new contents), its leaves and loose numbers made parameters."""
-    roots = [*results, *(new for _, new in writes)]
-    order, known = _walk(roots)
-    counts = {node.operands[0] for node in order if node.op == "loop"}
-    replacement: dict[Node, Node] = {}
-    inputs: list[Node] = []
-    storages: list[Any] = []
-    scalars: list[tuple[Node, Any]] = []
-
-    def parameter(leaf: Node) -> Node:
-        found = replacement.get(leaf)
-        if found is None:
-            found = replacement[leaf] = new_input(leaf.type)
-            inputs.append(found)
-            storages.append(storage_of(leaf))
-        return found
-
-    for node in order:
-        if node in known:
-            replacement[node] = parameter(known[node])
-        elif node.op == "input":
-            parameter(node)
-        elif node.op == "constant" and not node.attr("literal") and node not in counts:
-            replacement[node] = new_input(node.type, scalar=True)
-            scalars.append((replacement[node], constant_value(node)))
-    targets = [parameter(leaf) for leaf, _ in writes]
-    new = substitute(tuple(roots), replacement)
-    graph = Graph((*inputs, *(node for node, _ in scalars)), new[: len(results)], tuple(zip(targets, new[len(results) :])))
-    return Request(graph, tuple(storages), tuple(value for _, value in scalars))
+    def graph(self) -> Graph:
+        """The program with leaves and loose numbers made parameters, in the order of `storages` and `scalars`."""
+        inputs = {leaf: new_input(leaf.type) for leaf in dict.fromkeys(self._leaves.values())}
+        numbers = {node: new_input(node.type, scalar=True) for node in self._numbers}
+        new = substitute(
+            (*self._results, *(value for _, value in self._writes)),
+            {**{node: inputs[leaf] for node, leaf in self._leaves.items()}, **numbers},
+        )
+        count = len(self._results)
+        writes = tuple((inputs[leaf], value) for (leaf, _), value in zip(self._writes, new[count:]))
+        return Graph((*inputs.values(), *numbers.values()), new[:count], writes)
 
 
 def _walk(roots: Iterable[Node]) -> tuple[list[Node], dict[Node, Node]]:
@@ -111,12 +121,12 @@ def _realise_on(place: pending.Place, group: Sequence[Array]) -> None:
             if not waiting:
                 return
             nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
-            asked = request(nodes)
-            executable = engine.lookup(place.device, asked.graph)
+            asked = Request(nodes, ())
+            executable = engine.lookup(place.device, asked.key)
             if executable is not None:
                 _settle(waiting, nodes, engine.run(executable, asked.storages, asked.scalars))
                 return
-        engine.compile_graph(asked.graph, place.device)
+        engine.compile_graph(asked.graph(), place.device, asked.key)
 
 
 def _settle(arrays: Sequence[Array], nodes: Sequence[Node], storages: Sequence[Any]) -> None:
@@ -188,15 +198,15 @@ def write(
                 leaf, value = buffer.leaf, make()
                 waiting, same = _split(readers(place, {leaf}, but), value)
                 nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
-                asked = request(nodes, [(leaf, value)])
-                executable = engine.lookup(place.device, asked.graph)
+                asked = Request(nodes, [(leaf, value)])
+                executable = engine.lookup(place.device, asked.key)
                 if executable is not None and _overwrite(
                     place, buffer, leaf, value, waiting, nodes, asked, executable, but, renewed
                 ):
                     for array in same:
                         array._value, array._count = buffer.leaf, 1
                     return
-            engine.compile_graph(asked.graph, place.device)
+            engine.compile_graph(asked.graph(), place.device, asked.key)
 
 
 def _split(waiting: list[Array], value: Node) -> tuple[list[Array], list[Array]]:

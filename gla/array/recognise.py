@@ -29,6 +29,7 @@ from gla.array.signature import (
     slots_of,
 )  # fmt: skip
 from gla.array.value import Array
+from gla.ir.spans import WRITTEN
 
 LONGEST = 4000
 """Lines of a recogniser."""
@@ -59,7 +60,7 @@ def recogniser(
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(source: str) -> types.CodeType:
-    return compile(source, "<gla recogniser>", "exec")
+    return compile(source, WRITTEN, "exec")
 
 
 class _Text:

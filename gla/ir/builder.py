@@ -8,6 +8,7 @@ user's line, with both operands named.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from gla.errors import DtypeError, RangeError, ShapeError
 from gla.ir.node import Node, make
 from gla.ir.ops.row import Elementwise
 from gla.ir.ops.table import elementwise
-from gla.ir.spans import here, labels
+from gla.ir.spans import here, labels, stated
 from gla.ir.types import Type
 
 Operand = Any  # a Node, or a Python or NumPy scalar
@@ -40,6 +41,19 @@ def constant(value: Any, dtype: DType | None = None, *, literal: bool = True) ->
 
     `literal=False`: the number came from a size or a closure and reaches kernels as an argument.
     """
+    kind = type(value)
+    if (kind is int or (kind is float and value)) and stated() is None:  # zeros differ by their sign
+        return _common(value, dtype, literal)
+    return _constant(value, dtype, literal, here)
+
+
+@lru_cache(maxsize=512, typed=True)
+def _common(value: Any, dtype: DType | None, literal: bool) -> Node:
+    """Numbers that come again and again. They carry no place: they stand on the line of their operation."""
+    return _constant(value, dtype, literal, None)
+
+
+def _constant(value: Any, dtype: DType | None, literal: bool, span: Any) -> Node:
     weak = False
     if dtype is None:
         weak = type(value) in (int, float, complex)
@@ -50,7 +64,7 @@ def constant(value: Any, dtype: DType | None = None, *, literal: bool = True) ->
         dtypes.check_fits(int(value), dtype)
     with np.errstate(over="ignore"):  # 1e10 as float16 is inf, as everywhere
         bits = np.asarray(value).astype(dtype.numpy).tobytes()
-    return make("constant", (), {"bits": bits, "literal": literal}, Type(dtype, (), weak), here())
+    return make("constant", (), {"bits": bits, "literal": literal}, Type(dtype, (), weak), span)
 
 
 def constant_value(node: Node) -> Any:
@@ -91,7 +105,7 @@ def cast(x: Operand, dtype: DType) -> Node:
         )
     if is_constant(x) and x.type.weak:
         return _cast_number(constant_value(x).item(), dtype, x.attr("literal"))
-    return make("cast", (x,), {"dtype": dtype}, Type(dtype, x.shape), here())
+    return make("cast", (x,), {"dtype": dtype}, Type(dtype, x.shape), here)
 
 
 def _cast_number(value: Any, dtype: DType, literal: bool = True) -> Node:
@@ -99,7 +113,7 @@ def _cast_number(value: Any, dtype: DType, literal: bool = True) -> Node:
         return cast(constant(value), dtype)
     if dtype.kind in "iu":
         if isinstance(value, float):
-            return make("cast", (constant(value, dtypes.float64, literal=literal),), {"dtype": dtype}, Type(dtype, ()), here())
+            return make("cast", (constant(value, dtypes.float64, literal=literal),), {"dtype": dtype}, Type(dtype, ()), here)
         low, high = dtypes.integer_range(dtype)
         if not low <= int(value) <= high:
             raise RangeError(
@@ -117,8 +131,8 @@ def weaken(x: Node, dtype: DType) -> Node:
         return x
     if is_constant(x):
         value = np.asarray(constant_value(x)).astype(dtype.numpy)
-        return make("constant", (), {"bits": value.tobytes(), "literal": x.attr("literal")}, Type(dtype, (), True), here())
-    return make("cast", (x,), {"dtype": dtype}, Type(dtype, (), True), here())
+        return make("constant", (), {"bits": value.tobytes(), "literal": x.attr("literal")}, Type(dtype, (), True), here)
+    return make("cast", (x,), {"dtype": dtype}, Type(dtype, (), True), here)
 
 
 def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -142,7 +156,7 @@ def broadcast(x: Node, shape: tuple[int, ...]) -> Node:
     """`x` stretched to `shape` (must be possible)."""
     if x.shape == shape:
         return x
-    return make("broadcast", (x,), {}, Type(x.dtype, shape, x.type.weak and not shape), here())
+    return make("broadcast", (x,), {}, Type(x.dtype, shape, x.type.weak and not shape), here)
 
 
 def promote_operands(name: str, operands: tuple[Operand, ...], to_float: bool = False) -> tuple[DType, bool]:
@@ -214,7 +228,7 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
     result = row.result_dtype(dtype)
     nodes = [broadcast(node, shape) for node in nodes]
     is_weak = weak and not shape and result.kind != "b"
-    return make(name, nodes, {}, Type(result, shape, is_weak), here())
+    return make(name, nodes, {}, Type(result, shape, is_weak), here)
 
 
 def _check_kind(row: Elementwise, dtype: DType, operands: tuple[Operand, ...]) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from gla.errors import Span
-from gla.ir.node import Node, fresh_id, make, topological
+from gla.ir.node import Node, fresh_id, make, new_node, topological
 from gla.ir.types import Type
 
 
 def new_input(type: Type, name: str = "", *, scalar: bool = False, span: Span | None = None) -> Node:
     """A fresh parameter node. `scalar`: a runtime scalar that is passed by value, not an array."""
-    return make("input", (), {"id": fresh_id(), "name": name, "scalar": scalar}, type, span)
+    return new_node("input", (), (("id", fresh_id()), ("name", name), ("scalar", scalar)), type, span)
 
 
 class Graph:

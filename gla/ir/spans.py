@@ -15,7 +15,25 @@ from gla.errors import Label, Span
 from gla.ir.node import Node
 
 _HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + "/"
+WRITTEN = "<gla>"
+"""The file of code that gla writes and runs."""
 _stated: ContextVar[Span | None] = ContextVar("gla_span", default=None)
+
+
+_ours: dict[str, bool] = {}
+
+
+def is_ours(file: str) -> bool:
+    """Whether code of that file is gla's own."""
+    known = _ours.get(file)
+    if known is None:
+        known = _ours[file] = file.startswith(_HOUSE) or file == WRITTEN
+    return known
+
+
+def stated() -> Span | None:
+    """What a front end other than Python says of where it is."""
+    return _stated.get()
 
 
 def here() -> Span | None:
@@ -24,7 +42,7 @@ def here() -> Span | None:
     if stated is not None:
         return stated
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HOUSE):
+    while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
     return Span(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
 

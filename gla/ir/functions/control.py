@@ -33,7 +33,7 @@ VIEWS = frozenset({"broadcast", "reshape", "transpose", "slice", "shift", "pad",
 
 def item(tuple_node: Node, index: int) -> Node:
     """One of the values that a loop gives."""
-    return make("item", (tuple_node,), {"index": index}, tuple_node.items[index], here())
+    return make("item", (tuple_node,), {"index": index}, tuple_node.items[index], here)
 
 
 def captures_of(params: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
@@ -139,7 +139,7 @@ def loop(
     graph = closed([counter, *params], roots, captured)
     stacked = [Type(e.dtype, (int(constant_value(trips)) // n, *e.shape)) for e, n in zip(emitted, every)] if emitted else []
     attrs = {"body": graph, "carries": len(carries), "emits": tuple(every)}
-    node = make("loop", (trips, *carries, *captured), attrs, TupleType((*(c.type for c in carries), *stacked)), here())
+    node = make("loop", (trips, *carries, *captured), attrs, TupleType((*(c.type for c in carries), *stacked)), here)
     values = [item(node, k) for k in range(len(node.items))]
     return values[: len(carries)], values[len(carries) :]
 
@@ -178,7 +178,7 @@ def while_loop(
         "carries": len(carries),
     }
     types_out = TupleType((*(c.type for c in carries), Type(dtypes.int64), Type(dtypes.bool_)))
-    node = make("while", (*carries, *captured), attrs, types_out, here())
+    node = make("while", (*carries, *captured), attrs, types_out, here)
     values = [item(node, k) for k in range(len(node.items))]
     return values[:-2], values[-2], values[-1]
 

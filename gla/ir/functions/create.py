@@ -61,7 +61,7 @@ def ones(shape: Any, dtype: DType | None = None) -> Node:
 
 def iota(n: int) -> Node:
     """0, 1, ..., n-1 as int64."""
-    return make("iota", (), {}, Type(dtypes.int64, (n,)), here())
+    return make("iota", (), {}, Type(dtypes.int64, (n,)), here)
 
 
 def range_length(start: Any, stop: Any, step: Any) -> int:
@@ -131,7 +131,7 @@ def _rounded(values: Node, dtype: DType) -> Node:
 def eye(n: int, m: int | None = None, k: int = 0, dtype: DType | None = None) -> Node:
     """Ones on the k-th diagonal."""
     rows, columns = shape_of((n, n if m is None else m))
-    i = broadcast(make("reshape", (iota(rows),), {}, Type(dtypes.int64, (rows, 1)), here()), (rows, columns))
+    i = broadcast(make("reshape", (iota(rows),), {}, Type(dtypes.int64, (rows, 1)), here), (rows, columns))
     on = apply("equal", apply("subtract", iota(columns), i), constant(k, dtypes.int64, literal=False))
     return cast(on, dtype or default_float.get())
 
@@ -146,7 +146,7 @@ def triangle(x: Operand, k: int, lower: bool) -> Node:
             labels=labels("", (str(node.type), node)),
         )
     rows, columns = node.shape[-2:]
-    i = make("reshape", (iota(rows),), {}, Type(dtypes.int64, (rows, 1)), here())
+    i = make("reshape", (iota(rows),), {}, Type(dtypes.int64, (rows, 1)), here)
     above = apply("subtract", iota(columns), i)
     keep = apply("less_equal" if lower else "greater_equal", above, constant(k, dtypes.int64, literal=False))
     return apply("where", keep, node, constant(0, node.dtype))

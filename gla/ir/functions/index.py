@@ -208,7 +208,7 @@ def getitem(x: Operand, key: Any) -> Node:
     inner, axes, place, indices = _advanced(basic, plan)
     shape = indices[0].shape
     rest = [n for k, n in enumerate(inner.shape) if k not in axes]
-    picked = make("gather", (inner, *indices), {"axes": axes}, Type(node.dtype, (*shape, *rest)), here())
+    picked = make("gather", (inner, *indices), {"axes": axes}, Type(node.dtype, (*shape, *rest)), here)
     if place == 0:
         return picked
     n, s = len(picked.shape), len(shape)
@@ -295,7 +295,7 @@ def setitem(x: Node, key: Any, value: Operand, mode: str = "set") -> Node:
             region = apply("add", basic, region)
     if region.shape == x.shape and all(s == 0 for s in starts) and all(s == 1 for s in steps):
         return region
-    return make("update", (x, region), {"starts": starts, "steps": steps}, Type(x.dtype, x.shape), here())
+    return make("update", (x, region), {"starts": starts, "steps": steps}, Type(x.dtype, x.shape), here)
 
 
 def _scattered(x: Node, basic: Node, plan: list[_Axis], value: Node, mode: str) -> Node:
@@ -307,7 +307,7 @@ def _scattered(x: Node, basic: Node, plan: list[_Axis], value: Node, mode: str) 
     if place:
         s = len(shape)
         value = permute(value, (*range(place, place + s), *range(place), *range(place + s, len(selected))))
-    return make("scatter", (inner, value, *indices), {"axes": axes, "mode": mode}, inner.type, here())
+    return make("scatter", (inner, value, *indices), {"axes": axes, "mode": mode}, inner.type, here)
 
 
 def _broadcast_value(x: Node, value: Node, shape: tuple[int, ...]) -> Node:

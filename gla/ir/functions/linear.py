@@ -50,7 +50,7 @@ def matmul(a: Operand, b: Operand) -> Node:
     left = broadcast(left, (*batch, *left.shape[-2:]))
     right = broadcast(right, (*batch, *right.shape[-2:]))
     shape = (*batch, left.shape[-2], right.shape[-1])
-    product = make("matmul", (left, right), {}, Type(dtype, shape), here())
+    product = make("matmul", (left, right), {}, Type(dtype, shape), here)
     keep = [*batch, *([left.shape[-2]] if len(x.shape) > 1 else []), *([right.shape[-1]] if len(y.shape) > 1 else [])]
     return reshape(product, keep)
 

@@ -48,6 +48,6 @@ def masked_set(x: Node, mask: Node, value: Operand, count: int) -> Node:
         return x
     values = broadcast(value, (count, *rest))
     place = apply("subtract", running_count(mask), constant(1, dtypes.int64))
-    picked = make("gather", (values, place), {"axes": (0,)}, Type(x.dtype, (*place.shape, *rest)), here())
+    picked = make("gather", (values, place), {"axes": (0,)}, Type(x.dtype, (*place.shape, *rest)), here)
     wide = broadcast(reshape(mask, (*mask.shape, *(1,) * len(rest))), x.shape)
     return where(wide, reshape(picked, x.shape), x)

@@ -49,18 +49,18 @@ def key(seed: Operand) -> Node:
             labels=labels("", (str(node.type), node)),
             help="use random.key(0)",
         )
-    return make("cast", (node,), {"dtype": dtypes.uint64}, Type(dtypes.uint64), here())
+    return make("cast", (node,), {"dtype": dtypes.uint64}, Type(dtypes.uint64), here)
 
 
 def _words(k: Node, counter: Node, word: int) -> Node:
     """One half (64 of 128 bits) of the Philox block of `counter` under key `k`, elementwise."""
-    return make("philox", (broadcast(k, counter.shape), counter), {"word": word}, Type(dtypes.uint64, counter.shape), here())
+    return make("philox", (broadcast(k, counter.shape), counter), {"word": word}, Type(dtypes.uint64, counter.shape), here)
 
 
 def fold(k: Operand, data: Operand) -> Node:
     """A new key from a key and an integer: independent of every draw of the old one."""
     node = as_node(data)
-    number = make("cast", (node,), {"dtype": dtypes.uint64}, Type(dtypes.uint64, node.shape), here())
+    number = make("cast", (node,), {"dtype": dtypes.uint64}, Type(dtypes.uint64, node.shape), here)
     return _words(_as_key(k), apply("bitwise_or", number, constant(FOLD_BIT, dtypes.uint64)), 0)
 
 
@@ -87,7 +87,7 @@ class Counted:
         counter = apply("add", broadcast(self.low, shape), _counter(shape))
         wrapped = apply("less", counter, broadcast(self.low, shape))
         keys = apply("where", wrapped, broadcast(self.following, shape), broadcast(self.key, shape))
-        return make("philox", (keys, counter), {"word": word}, Type(dtypes.uint64, shape), here())
+        return make("philox", (keys, counter), {"word": word}, Type(dtypes.uint64, shape), here)
 
 
 Source = Operand | Counted
@@ -117,7 +117,7 @@ def advanced(state: Node, count: int) -> Node:
     """`state` after a draw of `count` elements: the counter moves on by that many, carry included."""
     key, low, high = (reshape(take_slice(state, (k,), (1,), (1,)), ()) for k in range(3))
     moved = apply("add", low, constant(count, dtypes.uint64, literal=False))
-    carry = make("cast", (apply("less", moved, low),), {"dtype": dtypes.uint64}, Type(dtypes.uint64), here())
+    carry = make("cast", (apply("less", moved, low),), {"dtype": dtypes.uint64}, Type(dtypes.uint64), here)
     return stack([key, moved, apply("add", high, carry)])
 
 
@@ -184,13 +184,13 @@ def randint(k: Source, shape: Any, low: Operand, high: Operand, dtype: DType | N
         (apply("subtract", cast(high, dtypes.int64), cast(low, dtypes.int64)),),
         {"dtype": dtypes.uint64},
         Type(dtypes.uint64),
-        here(),
+        here,
     )
     offset = make(
         "cast",
         (apply("remainder", bits(k, shape), span),),
         {"dtype": dtypes.int64},
         Type(dtypes.int64, shape_of(shape)),
-        here(),
+        here,
     )
     return cast(apply("add", offset, cast(low, dtypes.int64)), wanted)

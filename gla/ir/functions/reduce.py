@@ -31,7 +31,7 @@ def _reduce(kind: str, x: Node, axes: tuple[int, ...]) -> Node:
     if not axes:
         return x
     shape = tuple(n for k, n in enumerate(x.shape) if k not in axes)
-    return make("reduce", (x,), {"kind": kind, "axes": axes}, Type(x.dtype, shape), here())
+    return make("reduce", (x,), {"kind": kind, "axes": axes}, Type(x.dtype, shape), here)
 
 
 def _keep(result: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
@@ -191,7 +191,7 @@ def _arg(kind: str, x: Operand, axis: int | None, keepdims: bool) -> Node:
     elif node.dtype.kind == "b":
         node = cast(node, dtypes.uint8)
     shape = tuple(n for k, n in enumerate(node.shape) if k != axis)
-    result = make("argreduce", (node,), {"kind": kind, "axis": axis}, Type(dtypes.int64, shape), here())
+    result = make("argreduce", (node,), {"kind": kind, "axis": axis}, Type(dtypes.int64, shape), here)
     if not keepdims:
         return result
     return reshape(
@@ -230,7 +230,7 @@ def _scan(kind: str, x: Operand, axis: int | None, dtype: DType) -> Node:
     last = len(node.shape) - 1
     order = [k for k in range(last + 1) if k != axis] + [axis]
     moved = permute(values, order)
-    result = make("scan", (moved,), {"kind": kind, "axis": last}, moved.type, here())
+    result = make("scan", (moved,), {"kind": kind, "axis": last}, moved.type, here)
     back = [order.index(k) for k in range(last + 1)]
     return cast(permute(result, back), dtype)
 

@@ -94,7 +94,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Node:
         )
     if tuple(wanted) == node.shape:
         return node
-    return make("reshape", (node,), {}, Type(node.dtype, tuple(wanted), node.type.weak and not wanted), here())
+    return make("reshape", (node,), {}, Type(node.dtype, tuple(wanted), node.type.weak and not wanted), here)
 
 
 def permute(x: Operand, axes: Sequence[int]) -> Node:
@@ -109,7 +109,7 @@ def permute(x: Operand, axes: Sequence[int]) -> Node:
         )
     if order == tuple(range(len(order))):
         return node
-    return make("transpose", (node,), {"axes": order}, Type(node.dtype, tuple(node.shape[a] for a in order)), here())
+    return make("transpose", (node,), {"axes": order}, Type(node.dtype, tuple(node.shape[a] for a in order)), here)
 
 
 def transpose(x: Operand) -> Node:
@@ -177,7 +177,7 @@ def take_slice(x: Node, starts: Sequence[int], steps: Sequence[int], lengths: Se
     lengths = tuple(lengths)
     if all(s == 0 for s in starts) and all(s == 1 for s in steps) and lengths == x.shape:
         return x
-    return make("slice", (x,), {"starts": tuple(starts), "steps": tuple(steps)}, Type(x.dtype, lengths), here())
+    return make("slice", (x,), {"starts": tuple(starts), "steps": tuple(steps)}, Type(x.dtype, lengths), here)
 
 
 def flip(x: Operand, axis: int | Sequence[int] | None = None) -> Node:
@@ -195,7 +195,7 @@ def shift(x: Operand, offsets: Sequence[int], modes: Sequence[str], fill: Any = 
     modes = tuple("edge" if o == 0 else m for o, m in zip(offsets, modes))
     bits = np.asarray(fill).astype(node.dtype.numpy).tobytes()
     return make(
-        "shift", (node,), {"offsets": tuple(offsets), "modes": modes, "fill": bits}, Type(node.dtype, node.shape), here()
+        "shift", (node,), {"offsets": tuple(offsets), "modes": modes, "fill": bits}, Type(node.dtype, node.shape), here
     )
 
 
@@ -221,7 +221,7 @@ def pad(x: Node, before: Sequence[int], after: Sequence[int], fill: Any = 0) -> 
     shape = tuple(n + b + a for n, b, a in zip(x.shape, before, after))
     if shape == x.shape:
         return x
-    return make("pad", (x,), {"before": tuple(before), "after": tuple(after), "fill": bits}, Type(x.dtype, shape), here())
+    return make("pad", (x,), {"before": tuple(before), "after": tuple(after), "fill": bits}, Type(x.dtype, shape), here)
 
 
 def _common(name: str, operands: Sequence[Operand], dtype: DType | None = None) -> list[Node]:
@@ -259,7 +259,7 @@ def concat(operands: Sequence[Operand], axis: int | None = 0) -> Node:
     if len(nodes) == 1:
         return nodes[0]
     shape = tuple(sum(n.shape[axis] for n in nodes) if k == axis else extent for k, extent in enumerate(first.shape))
-    return make("concat", nodes, {"axis": axis}, Type(first.dtype, shape), here())
+    return make("concat", nodes, {"axis": axis}, Type(first.dtype, shape), here)
 
 
 def stack(operands: Sequence[Operand], axis: int = 0) -> Node:

@@ -106,7 +106,7 @@ def _before(a: Node, b: Node, descending: bool) -> Node:
 def _gather(x: Node, indices: tuple[Node, ...]) -> Node:
     """x at one index an axis; an index outside is brought to the edge."""
     axes = tuple(range(len(x.shape)))
-    return make("gather", (x, *indices), {"axes": axes}, Type(x.dtype, indices[0].shape), here())
+    return make("gather", (x, *indices), {"axes": axes}, Type(x.dtype, indices[0].shape), here)
 
 
 def take_along_axis(x: Operand, indices: Operand, axis: int = -1) -> Node:
