@@ -40,6 +40,8 @@ def test_size_classes_are_powers_of_two_in_quarter_steps() -> None:
     ]
     for n in range(1, 20000, 7):
         assert n <= size_class(n) <= max(512, 1.25 * n + 1)
+    for n in (65 << 20, 100_000_001, (1 << 30) + 1, 12_345_678_901):
+        assert n <= size_class(n) <= n * (1 + 1 / 32) + 1
 
 
 def test_dropped_memory_is_handed_out_again(machine: Machine) -> None:
@@ -193,6 +195,23 @@ def test_d5_allocation_drains_a_bounded_number(machine: Machine) -> None:
     assert 0 < len(machine.gate.retired) < 50
     assert machine.gate.drain() > 0 and balanced(machine)["in_use"] == size_class(9000)
     assert kept.nbytes == 9000
+
+
+def test_d5_a_drain_inside_a_drain_does_nothing(machine: Machine) -> None:
+    inner: list[int] = []
+
+    class Greedy:
+        def let_go(self) -> None:
+            machine.gate.retired.append(Quiet())
+            inner.extend((machine.gate.drain(), machine.gate.drain_all(), machine.reclaim()))
+
+    class Quiet:
+        def let_go(self) -> None:
+            inner.append(-1)
+
+    machine.gate.retired.append(Greedy())
+    assert machine.gate.drain(1) == 1 and inner == [0, 0, 0]
+    assert machine.gate.drain() == 1 and inner == [0, 0, 0, -1]
 
 
 def test_d6_a_failing_release_is_kept_and_not_retried(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
