@@ -263,10 +263,10 @@ def test_g105_a_warm_cache_compiles_nothing_not_even_the_devices_own_code(tmp_pa
 
 # --- g141: the end
 @pytest.mark.parametrize("status", [0, 3])
-def test_g141_exits_are_silent(tmp_path, status):
+@pytest.mark.parametrize("device", ["host", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_g141_exits_are_silent(tmp_path, device, status):
     code = f"""
 import atexit, sys, threading, time
-def late(): print("before", np.asarray(x).tolist(), exe.launches if hasattr(exe, "launches") else "")
 import numpy as np
 atexit.register(lambda: print(np.asarray(x + 1).tolist()))
 import gla
@@ -280,11 +280,12 @@ cycle = [x, y, exe]; cycle.append(cycle)
 time.sleep(0.05)
 sys.exit({status})
 """
-    done = python(code, tmp_path)
+    done = python(code, tmp_path, GLA_DEVICE=device)
     assert (done.returncode, done.stdout, done.stderr) == (status, "[0.0, 2.0, 4.0]\n[1.0, 2.0, 3.0]\n", "")
 
 
-def test_g141_a_pending_launch_at_exit(tmp_path):
+@pytest.mark.parametrize("device", ["host", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_g141_a_pending_launch_at_exit(tmp_path, device):
     code = """
 import asyncio, numpy as np, gla
 x = gla.asarray(np.zeros(3))
@@ -295,5 +296,5 @@ async def main():
 asyncio.run(main())
 print("end")
 """
-    done = python(code, tmp_path)
+    done = python(code, tmp_path, GLA_DEVICE=device)
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
