@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gla.codegen.cuda_functions import print_function
-from gla.codegen.cuda_geometry import LANES, UNROLL, check_team, max_threads, unrolls
+from gla.codegen.cuda_functions import hopeful, print_functions
+from gla.codegen.cuda_geometry import BATCHES, LANES, UNROLL, check_team, max_threads, unrolls
 from gla.codegen.cuda_outline import Outlined
 from gla.codegen.cuda_reduce import Teams
 from gla.codegen.cuda_scalars import TYPEDEFS, constant, expression, memory_type, name, signed
@@ -52,6 +52,7 @@ class Printer:
         self.uses = uses(kernel.body)
         self.outlined = Outlined(kernel.name)
         self.signed: dict[int, str] = {}
+        self.way = ""
         self.natural = {kernel.item.id, *(p.value.id for p in kernel.parameters if p.value is not None and p.kind == "extent")}
 
     def run(self) -> str:
@@ -59,8 +60,7 @@ class Printer:
         self.comments()
         text.lines.extend(TYPEDEFS.splitlines())
         start = len(text.lines)
-        for function in kernel.functions:
-            text.lines.extend(print_function(function, self._within))
+        text.lines.extend(print_functions(kernel, self._within))
         text.line("")
         text.line(f'extern "C" __global__ void __launch_bounds__({max_threads(kernel)}) {kernel.name}({self.parameters()})')
         with text.block(""):
@@ -142,12 +142,14 @@ class Printer:
                     self._row(rows, "row")
                     self.statements(rows.moving)
                 return
-            with text.block(f"for ({counter} row = {start} * {group}u; row < rows; row += {step} * {group}u)"):
-                with text.block(f"if (rows - row >= {group}u)"):
+            deep, step = BATCHES * group, f"{step} * {BATCHES * group}u"
+            with text.block(f"for ({counter} first = {start} * {deep}u; first < rows; first += {step})"):
+                text.line(f"const {counter} end = rows - first < {deep}u ? rows : first + {deep}u;")
+                text.line(f"{counter} row = first;")
+                with text.block(f"for (; row < end && end - row >= {group}u; row += {group}u)"):
                     self._unrolled(lambda: self._row(rows, "row + u"), rows.moving)
-                    text.line("continue;")
-                with text.block(f"for ({counter} last = row; last < rows; ++last)"):
-                    self._row(rows, "last")
+                with text.block("for (; row < end; ++row)"):
+                    self._row(rows, "row")
                     self.statements(rows.moving)
 
     def _row(self, rows: Rows, number: str) -> None:
@@ -159,12 +161,30 @@ class Printer:
         """`body` for index = at, at + stride, ... below count. Unsigned, so that adding the stride cannot overflow."""
         text, counter = self.text, "u64" if index.dtype.itemsize == 8 else "u32"
         end = f"({counter}){name(count)}"
-        if unrolls(body):
+        if unrolls(body) and not (body is self.kernel.body and hopeful(self.kernel)):
             with text.block(f"for (; {at} < {end} && {end} - {at} > {UNROLL - 1}u * {stride}; {at} += {UNROLL}u * {stride})"):
                 self._unrolled(lambda: text.line(declare(index, f"({index.dtype.short})({at} + u * {stride})")), body)
         with text.block(f"for (; {at} < {end}; {at} += {stride})"):
             text.line(declare(index, f"({index.dtype.short}){at}"))
-            self.statements(body)
+            if body is self.kernel.body and hopeful(self.kernel):
+                self._hopefully(body)
+            else:
+                self.statements(body)
+
+    def _hopefully(self, body: tuple[Statement, ...]) -> None:
+        """Without rare work; and once more with it where that was needed. See cuda_functions.py."""
+        text = self.text
+        stores = tuple(s for s in body if isinstance(s, Store))
+        rest = tuple(s for s in body if not isinstance(s, Store))
+        text.line("bool rare = false;")
+        self.way = "quick"
+        self.statements(rest)
+        self.way = ""
+        with text.block("if (rare)"):
+            self.statements(rest)
+            self.statements(stores)
+            text.line("continue;")
+        self.statements(stores)
 
     def _unrolled(self, declare_index: Callable[[], None], body: tuple[Statement, ...]) -> None:
         """All loads of several indices, then all their stores: equal bits, more bytes in flight."""
@@ -273,10 +293,22 @@ class Printer:
     def _rare(self, rare: Rare) -> None:
         """The other arms first; then, where a thread needs them, the work and the arms that it is for."""
         text = self.text
+        if self.way == "quick":
+            for s in rare.chosen:
+                text.line(declare(s.result, name(s.args[2 if rare.when else 1])))
+            text.line(f"rare |= {'' if rare.when else '!'}{name(rare.condition)};")
+            return
         for s in rare.chosen:
             text.line(f"{s.result.dtype.short} {name(s.result)} = {name(s.args[2 if rare.when else 1])};")
+        head = f"if ({'' if rare.when else '!'}{name(rare.condition)})"
+        if self.way == "called":
+            with text.block(head):
+                self.statements(rare.body)
+                for s in rare.chosen:
+                    text.line(f"{name(s.result)} = {name(s.args[1 if rare.when else 2])};")
+            return
         call, arms = self.outlined.call(rare)
-        with text.block(f"if ({'' if rare.when else '!'}{name(rare.condition)})"):
+        with text.block(head):
             text.line(f"const auto far = {call};")
             for s, arm in zip(rare.chosen, arms):
                 text.line(f"{name(s.result)} = {arm};")
@@ -290,6 +322,10 @@ class Printer:
         text = signed(statement)
         if text is not None:
             self.signed[statement.result.id] = text
+        if statement.op == "apply" and self.way == "quick":
+            given = ", ".join(name(v) for v in statement.args)
+            self.text.line(declare(statement.result, f"{statement.name}_quick({given}, rare)"))
+            return
         self.text.line(declare(statement.result, expression(statement, natural, self.signed)))
 
     def _element(self, at: Load | Store) -> str:

@@ -13,6 +13,7 @@ from gla.errors import InternalError
 THREADS = 256  # the most threads of a block, except across
 LANES = 32  # items side by side in a block, across
 UNROLL = 4  # items whose loads a thread has in flight together, see `unrolls`
+BATCHES = 2  # of UNROLL neighbouring rows each, that a thread goes down its column: what a stencil reads twice is near then
 MAX_ACROSS = 32
 MOST_DOWN = 65_535
 MAX_TEAM = 1024
@@ -85,7 +86,7 @@ def _rows(kernel: Kernel, rows: int, columns: int, wanted: int) -> Geometry:
     across = min((THREADS, 128, 64, 32), key=lambda width: (-(-columns // width) * width, -width))
     if columns < LANES:
         across = 1 << (columns - 1).bit_length()
-    group = UNROLL if unrolls(kernel.body) else 1
+    group = BATCHES * UNROLL if unrolls(kernel.body) else 1
     down = THREADS // across
 
     def blocks() -> tuple[int, int]:

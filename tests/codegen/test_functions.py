@@ -70,3 +70,10 @@ def test_a_function_of_a_kernel_stands_in_reductions_and_loops_too():
     with gla.device("host"):
         given = gla.asarray(x)
         assert np.asarray(rows(given)).tobytes() == np.asarray(gla.sum(apart(given), axis=1)).tobytes()
+
+
+def test_a_kernel_of_many_sines_runs_without_branches_and_again_where_one_needs_its_long_way():
+    text = sines(10, "float32", "cuda")
+    quick = text[text.index("sin_f32_0_quick(") :]
+    assert "if" not in quick[: quick.index("return")].replace("float_as_uint", "")
+    assert "bool rare = false;" in text and "if (rare)" in text and text.count("__noinline__") == 1

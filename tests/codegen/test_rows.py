@@ -73,7 +73,7 @@ def test_what_a_column_has_in_common_is_computed_once():
     found = rows_of(low.kernel)
     assert found is not None and found.column is not None
     text = print_cuda(low.kernel)
-    assert text.index("p1[") < text.index("for (u32 row")
+    assert text.index("p1[") < text.index("for (u32 first")
 
 
 def test_short_rows_share_a_block():
