@@ -11,7 +11,7 @@ import click
 
 from gla.cli import render
 from gla.cli.exits import Given, given
-from gla.errors import GlaError, GlaFileError
+from gla.errors import GlaFileError
 from gla.lang.io.paths import cannot_read, decode, readable
 
 STDIN = "<stdin>"
@@ -62,4 +62,4 @@ def check_device(ctx: click.Context, param: click.Parameter, value: str) -> str:
     kind, colon, number = value.partition(":")
     if value in ("auto", "cpu", "host", "cuda") or (kind == "cuda" and colon and number.isdecimal()):
         return value
-    raise Given(GlaError("GLA0820", f"--device {value}: there is no such device", help="auto, cpu (or host), cuda, cuda:1"))
+    raise Given(GlaFileError("GLA0820", f"--device {value}: there is no such device", help="auto, cpu (or host), cuda, cuda:1"))
