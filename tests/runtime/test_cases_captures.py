@@ -200,9 +200,10 @@ CALLS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("error", [DeviceError("GLA0519", "injected"), KeyboardInterrupt()])
+@pytest.mark.parametrize("interrupt", [False, True])
 @pytest.mark.parametrize("call", CALLS)
-def test_g23_a_failure_at_each_call_of_a_capture(name, monkeypatch, call, error):
+def test_g23_a_failure_at_each_call_of_a_capture(name, monkeypatch, call, interrupt):
+    error = KeyboardInterrupt() if interrupt else DeviceError("GLA0519", "injected")
     machine, n = engine.machine(name), len(call) * 3 + 5  # sizes of its own, so that little is known yet
 
     def use(stream=None):
