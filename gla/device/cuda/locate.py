@@ -1,4 +1,5 @@
 """Finds NVIDIA's libraries: through `cuda.pathfinder` (wheels, conda, toolkit) when it is there, else by the loader's names.
+NVRTC in a wheel is found by its file.
 
 Called by nvrtc.py, cublas.py, bindings.py and probe.py. Raises DeviceError that names the library, where it was looked for
 and what to install.
@@ -47,6 +48,8 @@ def load(name: str) -> Library:
 @cache
 def _load(name: str) -> Library:
     looked: list[str] = []
+    if name == "nvrtc" and (file := wheel_file(name)):  # the finder, which would find the same, takes longer than a compilation
+        return Library(name, str(file), ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL))
     if name != "cuda" and (path := _pathfinder(name, looked)):
         return Library(name, path, ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
     for file in NAMES[name]:

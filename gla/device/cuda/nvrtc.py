@@ -14,20 +14,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gla.device.cuda import bindings, locate
+from gla.device.cuda import locate
+from gla.device.cuda.nvrtc_library import COMPILATION, Nvrtc, Status
 from gla.errors import DeviceError, InternalError, Label, Span
 
 OPTIONS = ("-std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--disable-warnings")
 
 
 @cache
-def _library() -> tuple[Any, tuple[int, int], str]:
-    """(the bindings' nvrtc module, version, folder). The compiler's builtins must lie in its folder and be of its version."""
-    bindings.version()
+def _library() -> tuple[Nvrtc, tuple[int, int], str]:
+    """(the library's functions, version, folder). The compiler's builtins must lie in its folder and be of its version."""
     found = locate.load("nvrtc")
-    from cuda.bindings import nvrtc
-
-    status, major, minor = nvrtc.nvrtcVersion()
+    nvrtc = Nvrtc(found.library)
+    status, major, minor = nvrtc.version()
     if status:
         raise DeviceError("GLA0553", f"nvrtcVersion failed: {status.name}", help=locate.install())
     folder = Path(found.path).resolve().parent
@@ -63,7 +62,7 @@ def folder() -> str:
 @cache
 def architectures() -> tuple[int, ...]:
     """What NVRTC compiles for, ascending: 75, 80, 90, ..."""
-    status, found = _library()[0].nvrtcGetSupportedArchs()
+    status, found = _library()[0].architectures()
     if status:
         raise DeviceError("GLA0553", f"nvrtcGetSupportedArchs failed: {status.name}", help=locate.install())
     return tuple(sorted(found))
@@ -102,27 +101,24 @@ def compile(source: str, name: str, architecture: str) -> bytes:
     nvrtc = _library()[0]
     chosen = target(architecture)
     options = [*OPTIONS, f"--gpu-architecture={chosen}", *_includes(source)]
-    status, program = nvrtc.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
+    status, program = nvrtc.create(source.encode(), f"{name}.cu".encode())
     if status:
         raise DeviceError("GLA0553", f"nvrtcCreateProgram failed: {status.name}", help=locate.install())
     try:
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        status = nvrtc.compile(program, [option.encode() for option in options])
         if status:
-            raise _failure(nvrtc, status, _text(nvrtc, program, "ProgramLog").decode(errors="replace"), source, name, chosen)
+            raise _failure(status, _text(nvrtc, program, "ProgramLog").decode(errors="replace"), source, name, chosen)
         return _text(nvrtc, program, "CUBIN" if chosen.startswith("sm_") else "PTX")
     finally:
-        nvrtc.nvrtcDestroyProgram(program)
+        nvrtc.destroy(program)
 
 
-def _text(nvrtc: Any, program: Any, what: str) -> bytes:
+def _text(nvrtc: Nvrtc, program: Any, what: str) -> bytes:
     """A result of a program: its log, CUBIN or PTX."""
-    status, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
-    buffer = bytearray(0 if status else size)
-    if not status:
-        (status,) = getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
+    status, data = nvrtc.get(program, what)
     if status:
         raise DeviceError("GLA0553", f"nvrtcGet{what} failed: {status.name}", help=locate.install())
-    return bytes(buffer)
+    return data
 
 
 def _includes(source: str) -> list[str]:
@@ -135,10 +131,10 @@ def _includes(source: str) -> list[str]:
     return [f"--include-path={found}"] if found else []
 
 
-def _failure(nvrtc: Any, status: Any, log: str, source: str, name: str, chosen: str) -> DeviceError | InternalError:
+def _failure(status: Status, log: str, source: str, name: str, chosen: str) -> DeviceError | InternalError:
     log = log.strip("\0 \n")
     place = re.search(r"\((\d+)\): (?:catastrophic )?error: *(.*)", log)
-    if status != nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION or place is None:
+    if status.name != COMPILATION or place is None:
         return DeviceError(
             "GLA0557",
             f"NVRTC {'.'.join(map(str, version()))} could not compile '{name}' for {chosen}: {status.name}",
