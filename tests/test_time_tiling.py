@@ -137,3 +137,11 @@ def test_arrays_of_a_program(name):
     for _ in range(34):
         x = x + np.float32(0.1) * c * (np.roll(x, 1, 0) - x) + np.float32(0.2) * (np.roll(x, -1, 1) - x)
     np.testing.assert_array_equal(got, x)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize(("trips", "every"), [(20, 5), (23, 7), (12, 2), (9, 8)])
+def test_what_a_loop_keeps(name, trips, every):
+    graph = heat((130, 140), trips, ("edge", "periodic"), every=every)
+    assert is_tiled(graph)
+    check(name, graph, [np.random.default_rng(4).random((130, 140), np.float32)])

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gla.codegen.kernel import Kernel, Product, Value
 from gla.dtypes import DType
+
+if TYPE_CHECKING:
+    from gla.codegen.march import March
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,9 @@ Argument = InputPointer | OutputPointer | RuntimeScalar | Number
 @dataclass(frozen=True, slots=True)
 class LoweredKernel:
     """`kernel` is the same for regions that differ in sizes alone; `items` (how many there are) and `arguments` (one for
-    each of kernel.parameters, in order) are this region's. A product has (batches, rows, columns) in `extent`."""
+    each of kernel.parameters, in order) are this region's. A product has (batches, rows, columns) in `extent`, a march (1, rows, columns)."""
 
-    kernel: Kernel | Product
+    kernel: Kernel | March | Product
     items: int
     arguments: tuple[Argument, ...]
     extent: tuple[int, int, int] = (0, 0, 0)

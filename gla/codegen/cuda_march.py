@@ -124,9 +124,9 @@ class _March:
     def _strip(self) -> None:
         """The warp's band of rows and strip of columns, and what its lanes read and write there."""
         march, text, rows, columns = self.march, self.text, self.rows, self.columns
-        text.line(
-            f"const i32 lane = (i32)(threadIdx.x & 31u), warp = (i32)(blockIdx.x * {THREADS // WARP}u + (threadIdx.x >> 5));"
-        )
+        # By shuffle, so that the compiler knows: all of a warp takes the same way.
+        text.line(f"const i32 lane = (i32)(threadIdx.x & 31u), number = __shfl_sync({ALL}, (i32)(threadIdx.x >> 5), 0);")
+        text.line(f"const i32 warp = (i32)blockIdx.x * {THREADS // WARP} + number;")
         text.line(f"const i32 strips = ({columns} + V - 1) / V, warps = (i32)gridDim.x * {THREADS // WARP};")
         if shares(march) == 1:
             text.line("const i32 line = strips, parts = 1, part = 0, strip = warp % line;")

@@ -123,7 +123,9 @@ class _March:
         text = self.text
         own = [*(f"; {line}" for line in march.doc), head, "entry:", *text.allocas, *text.lines, "}"]
         declared: dict[str, None] = dict(text.declarations)
-        parts, metadata, last = [], [], ""
+        parts: list[str] = []
+        metadata: list[str] = []
+        last = ""
         for cell, name in zip(march.cells, self._names()):
             lines = print_llvm(self.rows.kernel(cell, name)).splitlines()
             lines = [_renumbered(line, len(metadata)) for line in lines]
@@ -326,8 +328,8 @@ class _March:
         low = text.emit(f"select i1 {deep}, i64 {low}, i64 {end}")
         high = text.emit(f"select i1 {deep}, i64 {high}, i64 {end}")
         base = self._op("sub", at, inside)
-        marks = [at, self._op("add", low, base), self._op("add", high, base), self._op("add", at, length)]
-        for which, start, stop in ((0, *marks[:2]), (1, *marks[1:3]), (0, *marks[2:])):
+        first, last, over = self._op("add", low, base), self._op("add", high, base), self._op("add", at, length)
+        for which, start, stop in ((0, at, first), (1, first, last), (0, last, over)):
             with self._when(self._is("slt", start, stop)):
                 self._call(which, start, stop)
 

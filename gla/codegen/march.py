@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeVar
 
 from gla.codegen.affine import ONE, START, Affine, Poly
 from gla.codegen.arguments import Argument, LoweredKernel, Number
 from gla.codegen.context import Carried, Handler, Lowering
 from gla.codegen.elements import elementwise_op
-from gla.codegen.kernel import Compute, Load, Parameter, Statement, Value
+from gla.codegen.kernel import Compute, Constant, Load, Parameter, Statement, Value
 from gla.codegen.naming import kernel_doc, kernel_name
 from gla.codegen.prune import prune
 from gla.codegen.rare import uses
 from gla.dtypes import int64
 from gla.ir.node import Node
 from gla.plan.steps import Region
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +113,14 @@ def lower_march(region: Region, handlers: dict[str, Handler], name: str = "") ->
         common, border, inner, _pair(marching.margin, 0), _pair(marching.wraps, False), _pair(marching.radius, 0), marching.steps,
         kernel_doc(region),
     )  # fmt: skip
-    return LoweredKernel(
-        march,
-        prod(region.items),
-        tuple(_argument(low, low.arguments[n]) for n in used),
-        (1, *region.items)[-3:] if len(counts) > 1 else (1, 1, region.items[0]),
-    )
+    rows, columns = region.items if len(counts) > 1 else (1, region.items[0])
+    arguments = tuple(_argument(low, low.arguments[n]) for n in used)
+    return LoweredKernel(march, prod(region.items), arguments, (1, rows, columns))
 
 
-def _pair(values: tuple, missing):  # type: ignore[no-untyped-def,type-arg]
-    return tuple(values) if len(values) == 2 else (missing, *values)
+def _pair(values: tuple[T, ...], missing: T) -> tuple[T, T]:
+    """Values of two axes, where there is one the last."""
+    return (values[0], values[1]) if len(values) == 2 else (missing, values[0])
 
 
 def _form(low: Lowering, value: Value, extent: Poly) -> Affine:
@@ -135,7 +136,7 @@ def _cell(low: Lowering, roots: tuple[Node, ...], places: set[Value], live: set[
     assert marching is not None
     taps = []
     for tap in marching.taps:
-        value = low.emitter.value(_storage(low, tap.carry), 1)
+        value = low.emitter.value(low.parameters[tap.carry].dtype, 1)
         low.root.bindings[tap.node] = Carried(low.item_index, {(): value})
         taps.append(TapValue(value, tap.carry, *_pair(tap.offset, 0)))
     low.emitter.push("plain")
@@ -150,7 +151,9 @@ def _cell(low: Lowering, roots: tuple[Node, ...], places: set[Value], live: set[
     return Cell(tuple(tap for tap in taps if tap.value in mine), uniform, levels, rest, results)
 
 
-def _uniform(body: tuple[Statement, ...], places: set[Value]) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+def _uniform(
+    body: tuple[Statement, ...], places: set[Value]
+) -> tuple[tuple[Compute | Constant | Load, ...], tuple[Statement, ...]]:
     """What is the same in all cells of a trip, and what is not."""
     varying, uniform, rest = set(places), [], []
     for statement in body:
@@ -165,8 +168,6 @@ def _uniform(body: tuple[Statement, ...], places: set[Value]) -> tuple[tuple[Sta
 
 def _made(statement: Statement) -> tuple[Value, ...]:
     """The values that a statement gives."""
-    return (statement.result,) if hasattr(statement, "result") else getattr(statement, "results", ())
-
-
-def _storage(low: Lowering, carry: int):  # type: ignore[no-untyped-def]
-    return low.parameters[carry].dtype
+    if isinstance(statement, Constant | Compute | Load):
+        return (statement.result,)
+    return getattr(statement, "results", ())

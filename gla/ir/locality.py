@@ -48,6 +48,24 @@ def carried_shapes(loop: Node) -> list[tuple[int, ...]]:
     return [operand.shape for operand in _inits(loop)]
 
 
+GRID = 1 << 14  # cells from which on a loop over a grid counts as one
+
+
+def steps_over_grid(body: Graph, carries: int) -> bool:
+    """Whether the body of a counted loop computes large arrays of one or two axes, all of one shape, cell by cell from cells around."""
+    held = body.inputs[1 : 1 + carries]
+    shape = held[0].shape if held else ()
+    if len(shape) not in (1, 2) or prod(shape) < GRID or any(c.shape != shape for c in held):
+        return False
+    reached = set(held)
+    for node in topological(body.results[:carries], stop=frozenset(held)):
+        if any(operand in reached for operand in node.operands) and node not in held:
+            if not is_elementwise(node.op) and node.op not in ("shift", "slice", "update"):
+                return False
+            reached.add(node)
+    return True
+
+
 def _inits(loop: Node) -> tuple[Node, ...]:
     operands = loop.operands[1:] if loop.op == "loop" else loop.operands
     return operands[: loop.attr("carries")]

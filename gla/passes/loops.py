@@ -2,7 +2,7 @@
 
 A loop that keeps a value every k trips becomes a loop of runs: an inner loop of k trips without kept values, which a
 kernel can run for each element, then the kept values, then what is left of the trips. It is done where the inner loop
-stays within an element; straight-line code is left as it is.
+stays within an element, or steps over a grid (which may run several trips a pass); straight-line code is left as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from gla.ir.builder import constant_value
 from gla.ir.graph import Graph, new_input, substitute
-from gla.ir.locality import stays_within_element
+from gla.ir.locality import stays_within_element, steps_over_grid
 from gla.ir.node import Node, make, topological
 from gla.ir.types import TupleType, Type
 from gla.passes import nodes
@@ -193,7 +193,7 @@ def _runs(node: Node) -> Node | tuple[Node, ...]:
     inits, captured = node.operands[1 : 1 + carries], node.operands[1 + carries :]
     trial = build_loop(_count(every), inits, captured, plain, (), ())
     split = split_carries(trial[0].operands[0]) if trial else None
-    if not trial or not (stays_within_element(trial[0].operands[0]) or split is not None):
+    if not trial or not (stays_within_element(trial[0].operands[0]) or split is not None or steps_over_grid(body, carries)):
         return node
     outer_counter = new_input(nodes.COUNTER, "run")
     params = [new_input(i.type, i.attr("name")) for i in body.inputs[1:]]

@@ -71,7 +71,10 @@ def emit(scope: Scope, node: Node, used: dict[int, Node], outside: dict[Node, in
     roots = substitute(graph.results, dict(zip(graph.inputs[1 + carries :], captured, strict=True)))
     body = time_tiles.analyse(graph.inputs[1 : 1 + carries], graph.inputs[0], roots, set(outside))
     depth = time_tiles.depth(body, trips, rule) if body is not None else 1
-    if body is None or depth < 2 or len(outside) > time_tiles.POINTERS + len(scope.given):
+    if body is None or depth < 2:
+        return False
+    reached = topological((*body.border, *body.inner), stop=set(outside))
+    if sum(n in outside for n in reached) + 2 * carries > time_tiles.POINTERS:
         return False
     homes = tuple(_home(scope, start, used.get(k)) for k, start in enumerate(starts))
     others = homes if trips == depth else tuple(scope.buffers.temporary(s.dtype, s.shape) for s in starts)

@@ -11,7 +11,7 @@ reductions, complex numbers, grids too small to pay. The choice depends on the g
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -265,7 +265,7 @@ class _Pointwise:
         if any(offsets):
             modes = tuple(("periodic" if w else "edge") if o else "edge" for o, w in zip(offsets, self.wraps))
             fill = bytes(node.dtype.itemsize)
-            attrs = {"offsets": tuple(offsets), "modes": modes, "fill": fill}
+            attrs: dict[str, Hashable] = {"offsets": tuple(offsets), "modes": modes, "fill": fill}
             node = make("shift", (node,), attrs, Type(node.dtype, node.shape), node.span)
         if any(before) or any(after):
             attrs = {"before": tuple(before), "after": tuple(after), "fill": bytes(node.dtype.itemsize)}
@@ -324,7 +324,7 @@ class _Pointwise:
                     fill = fill if fill is not None else self._number(node.attr("fill"), node.dtype)
                     value = fill
                 else:
-                    value = yield node.operands[0], tuple(place), inner  # type: ignore[misc]
+                    value = yield node.operands[0], place, inner  # type: ignore[misc]
                 row = value if row is None else _where(also, value, row)
             assert row is not None
             result = row if result is None else _where(condition, row, result)

@@ -39,6 +39,7 @@ template <class T> static T __shfl_up_sync(unsigned mask, T value, unsigned delt
   const unsigned id = lane_id();
   return shuffled(mask, value, id % 32 >= delta ? id - delta : id);
 }
+template <class T> static T __shfl_sync(unsigned mask, T value, unsigned lane) { return __shfl_sync(mask, value, lane, 32u); }
 template <class T> static T __shfl_down_sync(unsigned mask, T value, unsigned delta) { return __shfl_down_sync(mask, value, delta, 32u); }
 """
 
