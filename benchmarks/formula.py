@@ -44,6 +44,17 @@ class TorchNames:
         return self._torch.roll(x, shift, axis)
 
 
+def of_fixed_arity(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """`function` with `count` named parameters, as people write functions."""
+    shapes: dict[int, Callable[..., Any]] = {
+        1: lambda a: function(a),
+        2: lambda a, b: function(a, b),
+        3: lambda a, b, c: function(a, b, c),
+        4: lambda a, b, c, d: function(a, b, c, d),
+    }
+    return shapes[count]
+
+
 def joined(result: Any) -> np.ndarray:
     """All results of a formula, one behind the other."""
     parts = result if isinstance(result, tuple | list) else (result,)
@@ -60,8 +71,8 @@ def implementations(formula: Formula, arrays: Arrays, names: tuple[str, ...] = (
 
     def with_gla(device: str, smoke: bool) -> Ready:
         def build(gla: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
-            function = gla.function(lambda *xs: formula(gla, *xs))
             given = [gla.asarray(a) for a in arrays(device, smoke)]
+            function = gla.function(of_fixed_arity(lambda *xs: formula(gla, *xs), len(given)))
             return lambda: function(*given), lambda: joined(function(*given))
 
         return gla_ready(device, build)
