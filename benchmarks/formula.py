@@ -47,10 +47,10 @@ class TorchNames:
 def of_fixed_arity(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     """`function` with `count` named parameters, as people write functions."""
     shapes: dict[int, Callable[..., Any]] = {
-        1: lambda a: function(a),
-        2: lambda a, b: function(a, b),
-        3: lambda a, b, c: function(a, b, c),
-        4: lambda a, b, c, d: function(a, b, c, d),
+        1: lambda a: function(a),  # noqa: PLW0108
+        2: lambda a, b: function(a, b),  # noqa: PLW0108
+        3: lambda a, b, c: function(a, b, c),  # noqa: PLW0108
+        4: lambda a, b, c, d: function(a, b, c, d),  # noqa: PLW0108
     }
     return shapes[count]
 
