@@ -116,7 +116,7 @@ def test_a_driver_in_python_loses_nothing_either(images: ImageCache, caplog: pyt
     gc.freeze()
     try:
         for out_of_memory in (False, True):
-            every_call(Machine(device, images), faults, out_of_memory, computes=False, each=2)
+            every_call(Machine(device, images), faults, out_of_memory, computes=False, each=1)
     finally:
         gc.unfreeze()
 
