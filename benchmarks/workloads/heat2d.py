@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.formula import Arrays, Formula, implementations, reference
+from benchmarks.numba_peers import by_numba, heat
 from benchmarks.workload import Workload
 
 FLOW = 0.2
@@ -40,7 +41,7 @@ def _workload(name: str, steps: int, dtype: Any) -> Workload:
         f"heat2d-{name}",
         f"heat2d, {steps} step{'s' * (steps > 1)}, {np.dtype(dtype)}",
         reference(formula, arrays),
-        implementations(formula, arrays),
+        {**implementations(formula, arrays), "numba": by_numba(heat(steps, FLOW), arrays)},
         tolerance=1e-5,
         bytes_moved=lambda device, smoke: 2 * size * steps * side(device, smoke) ** 2,
     )

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.formula import implementations, reference
+from benchmarks.numba_peers import by_numba
+from benchmarks.numba_peers import softmax as numba_softmax
 from benchmarks.workload import Workload
 
 
@@ -28,7 +30,7 @@ WORKLOAD = Workload(
     "softmax",
     "softmax of rows, float32",
     reference(formula, arrays),
-    implementations(formula, arrays),
+    {**implementations(formula, arrays), "numba": by_numba(numba_softmax, arrays)},
     tolerance=1e-5,
     bytes_moved=lambda device, smoke: 8 * side(device, smoke) ** 2,
 )

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.formula import implementations, reference
+from benchmarks.numba_peers import by_numba
+from benchmarks.numba_peers import stream as numba_stream
 from benchmarks.peers import numpy_only
 from benchmarks.workload import Ready, Workload, nothing
 
@@ -37,7 +39,7 @@ WORKLOAD = Workload(
     "stream",
     "stream: max(a*b + 2*a - b, 0), float32",
     reference(formula, arrays),
-    {**implementations(formula, arrays), "numexpr": with_numexpr},
+    {**implementations(formula, arrays), "numexpr": with_numexpr, "numba": by_numba(numba_stream, arrays)},
     tolerance=1e-6,
     bytes_moved=lambda device, smoke: 12 * count(device, smoke),
 )
