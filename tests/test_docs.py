@@ -118,3 +118,11 @@ def test_links_between_the_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{name(page)}: {target}"
+
+
+def test_every_package_that_gla_stands_on_is_told():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [*project["dependencies"], *(p for extra in project["optional-dependencies"].values() for p in extra)]
+    told = (ROOT / "docs" / "dependencies.md").read_text()
+    packages = {re.split(r"[<>=!~\[; ]", text)[0].removesuffix("-cu12") for text in named}
+    assert {p for p in packages if p not in told} == set()
