@@ -151,18 +151,20 @@ def _cell(low: Lowering, roots: tuple[Node, ...], places: set[Value], live: set[
     return Cell(tuple(tap for tap in taps if tap.value in mine), uniform, levels, rest, results)
 
 
-def _uniform(
-    body: tuple[Statement, ...], places: set[Value]
-) -> tuple[tuple[Compute | Constant | Load, ...], tuple[Statement, ...]]:
+def _uniform(body: tuple[Statement, ...], places: set[Value]) -> tuple[tuple[Compute | Load, ...], tuple[Statement, ...]]:
     """What is the same in all cells of a trip, and what is not."""
-    varying, uniform, rest = set(places), [], []
+    varying = set(places)
+    uniform: list[Compute | Load] = []
+    rest: list[Statement] = []
     for statement in body:
-        read = statement.args if isinstance(statement, Compute) else (statement.index,) if isinstance(statement, Load) else None
-        if read is None or not varying.isdisjoint(read):
+        read: tuple[Value, ...] = statement.args if isinstance(statement, Compute) else ()
+        if isinstance(statement, Load):
+            read = (statement.index,)
+        if isinstance(statement, Compute | Load) and varying.isdisjoint(read):
+            uniform.append(statement)
+        else:
             rest.append(statement)
             varying.update(_made(statement))
-        else:
-            uniform.append(statement)
     return tuple(uniform), tuple(rest)
 
 
