@@ -27,7 +27,7 @@ from gla.runtime.stream import Stream, chosen_stream
 if TYPE_CHECKING:
     from gla.runtime.machine import Machine
 
-BINDINGS = 4
+BINDINGS = 3  # of one loop `u = f(u)`: its first call, and two that take turns
 GRAPH_BYTES = 64 << 10  # about what CUDA keeps for an instantiated graph
 
 
@@ -46,7 +46,7 @@ class Executable:
     """Runs `program` on `machine`. Safe to use from several threads and streams: runs of one executable follow each other."""
 
     __slots__ = (
-        "__weakref__", "_arena", "_bindings", "_buffers_at", "_library", "_lock", "_outputs", "_pack", "_scalars",
+        "__weakref__", "_alone", "_arena", "_bindings", "_buffers_at", "_library", "_lock", "_outputs", "_pack", "_scalars",
         "_staged_at", "_staging", "_use", "_written", "layout", "machine", "program", "segments", "stats",
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ class Executable:
         machine.launched.add(self)
         self._outputs, self._written = self.layout.outputs, self.layout.written
         self._use = LastUse()
-        self._lock = threading.Lock()
+        self._lock, self._alone = threading.Lock(), threading.RLock()
         self._pack, self._scalars = self.layout.pack, bool(program.plan.scalars)
 
     @property
@@ -111,31 +111,32 @@ class Executable:
                 if storage.block.home is not stream:
                     plain = False
                 boundary.append(storage.address)
-            if not plain:
-                self._acquire(inputs, stream)
-            outputs = []
-            for bin, nbytes in self._outputs:
-                storage = bin.take(nbytes, stream)
-                outputs.append(storage)
-                boundary.append(storage.address)
-            key = tuple(boundary)
-            stats = self.stats
-            stats.runs += 1
-            binding = self._bindings.get(key)
-            if binding is not None and binding.packed == packed:
-                stats.hits += 1
-                if len(self._bindings) > 2:
-                    self._bindings.move_to_end(key)
-            else:
-                binding = self._bind(key, binding, packed, stream)
-            try:
-                if binding.single is not None:
-                    machine.device.launch_graph(binding.single, stream.handle)
-                    stats.launches += 1
+            with self._alone if plain else machine.shared:
+                if not plain:
+                    self._acquire(inputs, stream)
+                outputs = []
+                for bin, nbytes in self._outputs:
+                    storage = bin.take(nbytes, stream)
+                    outputs.append(storage)
+                    boundary.append(storage.address)
+                key = tuple(boundary)
+                stats = self.stats
+                stats.runs += 1
+                binding = self._bindings.get(key)
+                if binding is not None and binding.packed == packed:
+                    stats.hits += 1
+                    if len(self._bindings) > 2:
+                        self._bindings.move_to_end(key)
                 else:
-                    stats.launches += binding.launch(stream)
-            finally:  # when a later launch of several fails, the earlier ones do run
-                use.mark = stream.submitted = next(stream.ticks)
+                    binding = self._bind(key, binding, packed, stream)
+                try:
+                    if binding.single is not None:
+                        machine.device.launch_graph(binding.single, stream.handle)
+                        stats.launches += 1
+                    else:
+                        stats.launches += binding.launch(stream)
+                finally:  # when a later launch of several fails, the earlier ones do run
+                    use.mark = stream.submitted = next(stream.ticks)
         return outputs
 
     # --- off the replay path

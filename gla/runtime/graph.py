@@ -275,10 +275,11 @@ class GraphExecutable:
             if instance is None:
                 instance = self._instance = self._made()
             use = self._use
-            if use.others or use.stream is not stream:
-                use.launch(stream)
-            machine.device.launch_graph(instance.handle, stream.handle)
-            use.mark = stream.submitted = next(stream.ticks)
+            with machine.shared:
+                if use.others or use.stream is not stream:
+                    use.launch(stream)
+                machine.device.launch_graph(instance.handle, stream.handle)
+                use.mark = stream.submitted = next(stream.ticks)
             self.launches += 1
             if self._marks:
                 for filled in self._marks:

@@ -45,9 +45,10 @@ def launch(
 ) -> None:
     """Run the call once, after everything that uses its memory: asynchronous, in the order of the stream."""
     stream = stream or machine.current_stream()
-    for storage, is_written in zip(storages, written):
-        acquire(storage.block, stream, is_written)
-    node = KernelNode(call, call.pointers, call.scalars, ())
-    parameters = parameters_of(node, Place([storage.address for storage in storages], ()))
-    machine.device.launch(call.kernel.function, call.geometry, parameters, stream.handle)
-    stream.submitted = next(stream.ticks)
+    with machine.shared:
+        for storage, is_written in zip(storages, written):
+            acquire(storage.block, stream, is_written)
+        node = KernelNode(call, call.pointers, call.scalars, ())
+        parameters = parameters_of(node, Place([storage.address for storage in storages], ()))
+        machine.device.launch(call.kernel.function, call.geometry, parameters, stream.handle)
+        stream.submitted = next(stream.ticks)

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class Machine:
         device.images = images
         self.stream = Stream(device, self.gate)
         self.kernels = Kernels(device, self.gate, images)
+        # Held from the ordering of work on shared memory to its submission: what is ordered in between would miss it.
+        self.shared = threading.RLock()
         self.launched: weakref.WeakSet[Any] = weakref.WeakSet()  # whatever has a launch lock
 
     def new_stream(self, handle: Handle = None) -> Stream:
@@ -78,9 +81,10 @@ class Machine:
         out = np.empty(shape, dtype)
         if out.nbytes:
             stream = stream or self.current_stream()
-            acquire(storage.block, stream, False)
-            self.device.copy_out(out.ctypes.data, storage.address, out.nbytes, stream.handle)
-            stream.submitted = next(stream.ticks)
+            with self.shared if storage.block.home is not stream else nullcontext():
+                acquire(storage.block, stream, False)
+                self.device.copy_out(out.ctypes.data, storage.address, out.nbytes, stream.handle)
+                stream.submitted = next(stream.ticks)
         return out
 
     def write(self, storage: Storage, array: np.ndarray, stream: Stream | None = None) -> None:
@@ -88,9 +92,10 @@ class Machine:
         array = np.ascontiguousarray(array)
         if array.nbytes:
             stream = stream or self.current_stream()
-            acquire(storage.block, stream, True)
-            self.device.copy_in(storage.address, array.ctypes.data, array.nbytes, stream.handle)
-            stream.submitted = next(stream.ticks)
+            with self.shared:
+                acquire(storage.block, stream, True)
+                self.device.copy_in(storage.address, array.ctypes.data, array.nbytes, stream.handle)
+                stream.submitted = next(stream.ticks)
 
     def settle(self, storage: Storage, write: bool = False) -> None:
         """Wait until the host may read (`write`: change) pinned memory in place: until what was submitted so far, and writes it

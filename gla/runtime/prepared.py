@@ -50,13 +50,14 @@ class PreparedCall:
             stream = current_or(machine.stream)
         with self._lock:
             use = self._use
-            if use.others or use.stream is not stream:
-                use.launch(stream)
-            if binding.single is not None:
-                machine.device.launch_graph(binding.single, stream.handle)
-            else:
-                binding.launch(stream)
-            use.mark = stream.submitted = next(stream.ticks)
+            with machine.shared:
+                if use.others or use.stream is not stream:
+                    use.launch(stream)
+                if binding.single is not None:
+                    machine.device.launch_graph(binding.single, stream.handle)
+                else:
+                    binding.launch(stream)
+                use.mark = stream.submitted = next(stream.ticks)
             self.launches += 1
         return self.outputs
 

@@ -131,6 +131,27 @@ def test_e4_one_executable_from_several_threads_with_consumers_in_others(name):
     assert N(total).tolist() == [4.0 * rounds] * 1000
 
 
+def test_e4_consumers_that_are_functions_and_copies_see_whole_launches(name):
+    total, x = A(np.zeros(200_000)), A(np.ones(200_000))
+    exe, f = gla.capture(lambda: total.assign(total + x)).instantiate(), gla.function(lambda v: v * 1.0)
+    wrong, stop = [], threading.Event()
+
+    def consume():
+        with gla.device(name), gla.Stream():
+            while not stop.is_set():
+                for sums in (N(f(total)), N(total)):
+                    if not (sums == sums[0]).all():
+                        wrong.append((sums.min(), sums.max()))
+
+    threads = [threading.Thread(target=consume) for _ in range(2)]
+    [t.start() for t in threads]
+    for _ in range(60):
+        exe()
+    stop.set()
+    [t.join(60) for t in threads]
+    assert not wrong and not any(t.is_alive() for t in threads) and N(total)[7] == 60.0
+
+
 def test_e5_concurrent_captures_in_several_threads(name):
     wrong = []
 
