@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
-from gla.array import masks, realise
+from gla.array import masks, pending, realise
 from gla.array.calls import lift, operate
 from gla.array.scope import Scope, current, leak_error
 from gla.array.value import Array, Step, device_of, fetch, from_node, node_of
@@ -163,13 +164,18 @@ def _replace(root: Array, make: Callable[[], Node], views: list[Array]) -> None:
     if root._buffer is not None:
         realise.write(root._buffer, make, (root, *views), lambda: _refresh_all(views, root))
         return
-    value = make()
-    root._version += 1
-    root._value = value
-    _refresh_all(views, root)
-    if root._scope is None:
-        root._count = min(realise.count_behind(value), realise.LIMIT + 1)
-        if root._count > realise.LIMIT:
+    with nullcontext() if root._scope is not None else pending.place(root._device).lock:
+        waits = root._buffer is None
+        if waits:
+            value = make()
+            root._version += 1
+            root._value = value
+            _refresh_all(views, root)
+    if not waits:  # another thread has realised it meanwhile
+        _replace(root, make, views)
+    elif root._scope is None:
+        root._count = min(realise.count_behind(value), pending.LIMIT + 1)
+        if root._count > pending.LIMIT:
             realise.realise([root])
 
 
@@ -182,7 +188,7 @@ def _refresh_all(views: list[Array], root: Array) -> Callable[[], None]:
         for v, buffer, value, version, count, seen in before:
             v._buffer, v._value, v._version, v._count, v._seen = buffer, value, version, count, seen
             if buffer is not None:
-                realise.pending.discard(v)
+                pending.discard(v)
 
     return undo
 
@@ -192,7 +198,7 @@ def refresh(view_: Array, root: Array) -> None:
     if view_._buffer is not None:
         fresh = from_node(read(node_of(root), view_._path), view_._device, view_._scope)
         view_._buffer, view_._value, view_._version = None, fresh._value, 0
-        realise.pending.add(view_)
+        pending.add(view_)
     else:
         view_._value = read(node_of(root), view_._path)
     view_._count = 1

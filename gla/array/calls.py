@@ -21,7 +21,6 @@ from gla.ir.functions.index import lift_array
 from gla.ir.node import Node
 from gla.ir.spans import is_ours, labels
 
-LIMIT = 2000
 NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -96,28 +95,38 @@ def operate(function: Callable[..., Any], operands: Iterable[Any], rest: tuple[A
 def _operate(
     scope: Scope | None, function: Callable[..., Any], operands: Iterable[Any], rest: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    while True:
-        found: list[Array] = []
-        lifted = [lift(x, found) for x in operands]
-        device = device_of(found, scope)
-        nodes = [node_of(x) if isinstance(x, Array) else x for x in lifted]
-        token = lift_array.set(_index_values)
-        try:
-            result = function(*nodes, *rest, **options)
-        finally:
-            lift_array.reset(token)
-        wrapped = wrap(result, device, scope, found)
-        if scope is not None or _still(found, lifted, nodes):
-            return wrapped
-        operands = lifted
+    found: list[Array] = []
+    lifted = [lift(x, found) for x in operands]
+    device = device_of(found, scope)
+    if scope is not None:
+        return _build(scope, device, function, lifted, rest, options, found)
+    place = pending.place(device)
+    writes = place.writes
+    if not place.open:
+        made = _build(None, device, function, lifted, rest, options, found)
+        if place.writes == writes:
+            return made
+    # Another thread writes, and did not see that this value reads what it overwrites: again, while nobody does.
+    with place.lock:
+        return _build(None, device, function, lifted, rest, options, found)
 
 
-def _still(found: list[Array], lifted: list[Any], nodes: list[Node]) -> bool:
-    """Whether no other thread has written an operand while the expression was built."""
-    for x, node in zip(lifted, nodes):
-        if isinstance(x, Array) and x._buffer is not None and x._buffer._leaf is not node and node.op == "input":
-            return False
-    return True
+def _build(
+    scope: Scope | None,
+    device: str,
+    function: Callable[..., Any],
+    lifted: list[Any],
+    rest: tuple[Any, ...],
+    options: dict[str, Any],
+    found: list[Array],
+) -> Any:
+    nodes = [node_of(x) if isinstance(x, Array) else x for x in lifted]
+    token = lift_array.set(_index_values)
+    try:
+        result = function(*nodes, *rest, **options)
+    finally:
+        lift_array.reset(token)
+    return wrap(result, device, scope, found)
 
 
 def wrap(result: Any, device: str, scope: Scope | None, operands: Iterable[Array] = ()) -> Any:
@@ -128,7 +137,7 @@ def wrap(result: Any, device: str, scope: Scope | None, operands: Iterable[Array
         return from_node(result, device, scope)
     count = 1 + sum(x._count for x in operands)
     array = from_node(result, device, None, count)
-    if count > LIMIT:
+    if count > pending.LIMIT:
         _relieve(array)
     return array
 
@@ -138,7 +147,7 @@ def _relieve(array: Array) -> None:
 
     assert array._value is not None
     array._count = realise.count_behind(array._value)
-    if array._count > LIMIT:
+    if array._count > pending.LIMIT:
         realise.realise([array])
 
 

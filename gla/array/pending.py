@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from gla.array.value import Array
 
 
+LIMIT = 2000
+"""Pending nodes behind one value before it is realised by itself."""
+
+
 class _Entry(weakref.ref):  # type: ignore[type-arg]
     __slots__ = ("key", "place")
 
@@ -24,14 +28,30 @@ def _gone(entry: _Entry) -> None:
 
 
 class Place:
-    """A device as realising sees it: one lock, and the values that wait."""
+    """A device as realising sees it: one lock, and the values that wait.
 
-    __slots__ = ("device", "lock", "waiting")
+    `writes` counts writes begun, `open` those that have not ended; both change under the lock, and are read without it.
+    """
+
+    __slots__ = ("device", "lock", "open", "waiting", "writes")
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.lock = threading.RLock()
         self.waiting: dict[int, _Entry] = {}
+        self.writes = self.open = 0
+
+    def begin(self) -> None:
+        """A write begins, before it looks who reads what it overwrites: whoever adds a reader from now on notices.
+
+        `open` grows first: who reads `writes` and then finds nothing open sees `writes` grow later.
+        """
+        self.open += 1
+        self.writes += 1
+
+    def end(self) -> None:
+        """The write is done, or was given up."""
+        self.open -= 1
 
     def arrays(self) -> list[Array]:
         """Pending values that are alive, oldest first."""

@@ -18,9 +18,6 @@ from gla.ir.builder import constant_value
 from gla.ir.graph import Graph, new_input, substitute
 from gla.ir.node import Node, topological
 
-LIMIT = 2000
-"""Pending nodes behind one value before it is realised by itself."""
-
 
 class Request:
     """A program over leaves, as it was found: what it is run on, and `key`, equal for programs of one structure."""
@@ -196,16 +193,18 @@ def write(
         while True:
             with place.lock:
                 leaf, value = buffer.leaf, make()
-                waiting, same = _split(readers(place, {leaf}, but), value)
+                waiting, _ = _split(readers(place, {leaf}, but), value)
                 nodes = list(dict.fromkeys(a._value for a in waiting if a._value is not None))
                 asked = Request(nodes, [(leaf, value)])
                 executable = engine.lookup(place.device, asked.key)
-                if executable is not None and _overwrite(
-                    place, buffer, leaf, value, waiting, nodes, asked, executable, but, renewed
-                ):
-                    for array in same:
-                        array._value, array._count = buffer.leaf, 1
-                    return
+                if executable is not None:
+                    place.begin()
+                    try:
+                        if _overwrite(place, buffer, leaf, value, waiting, nodes, asked, executable, but, renewed):
+                            return
+                    finally:
+                        place.end()
+                    continue
             engine.compile_graph(asked.graph(), place.device, asked.key)
 
 
@@ -230,13 +229,16 @@ def _overwrite(
     buffer.renew()
     undo = renewed() if renewed is not None else None
     try:
-        if {id(a) for a in _split(readers(place, {leaf}, but), value)[0]} != {id(a) for a in waiting}:
+        now, same = _split(readers(place, {leaf}, but), value)
+        if {id(a) for a in now} != {id(a) for a in waiting}:
             _restore(buffer, leaf, undo)
             return False
         _settle(waiting, nodes, engine.run(executable, asked.storages, asked.scalars))
     except BaseException:
         _restore(buffer, leaf, undo)
         raise
+    for array in same:
+        array._value, array._count = buffer.leaf, 1
     retire(leaf)
     return True
 
@@ -264,6 +266,7 @@ class writing:
         if self.place is None:
             return
         self.place.lock.acquire()
+        self.place.begin()
         try:
             self.old = [buffer.renew() for buffer in self.buffers]
             leaves = {leaf for leaf in self.old if leaf is not None}
@@ -281,10 +284,12 @@ class writing:
             return
         for leaf in self.old:
             retire(leaf)
+        self.place.end()
         self.place.lock.release()
 
     def _undo(self) -> None:
         assert self.place is not None
         for buffer, leaf in zip(reversed(self.buffers), reversed(self.old)):
             buffer.restore(leaf)
+        self.place.end()
         self.place.lock.release()

@@ -264,15 +264,11 @@ def fetch(array: Array, what: str) -> np.ndarray:
         raise look_error(array, what)
     from gla.array import engine, realise
 
-    buffer = array._buffer
-    if buffer is None:
-        assert array._value is not None
-        storage = storage_of(resolved(array._value))
-        if storage is None:
-            realise.realise([array])
-            buffer = array._buffer
-            if buffer is None:
-                storage = storage_of(resolved(array._value))
-    if buffer is not None:
-        storage = buffer.storage
-    return engine.download(storage, array._type, array._device)
+    while array._buffer is None:
+        with pending.place(array._device).lock:  # nobody overwrites what it reads
+            node = array._value
+            storage = storage_of(resolved(node)) if node is not None and array._buffer is None else None
+            if storage is not None:
+                return engine.download(storage, array._type, array._device)
+        realise.realise([array])
+    return engine.download(array._buffer.storage, array._type, array._device)

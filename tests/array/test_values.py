@@ -433,6 +433,39 @@ def test_an_interrupted_write_leaves_the_array_as_it_was(monkeypatch):
     assert N(y).tolist() == [2.0, 3.0]
 
 
+def test_values_built_while_another_thread_writes():
+    """What is built while a write begins reads the old contents or the new ones, whole."""
+    import sys
+    import threading
+
+    x, stop, wrong = A(np.zeros(64)), [], []
+
+    def build():
+        while not stop:
+            y = (x + 1) * 2
+            part = x[3:9]
+            try:
+                wrong.extend(v for v in (N(y), N(part + 1), N(part)) if (v != v[0]).any())
+            except BaseException as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=build) for _ in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(40):
+            x.assign(x + 1)
+    finally:
+        stop.append(True)
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert not wrong
+    assert N(x)[0] == 40
+
+
 def test_threads_build_and_write():
     from concurrent.futures import ThreadPoolExecutor
 
