@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gla.codegen.arguments import InputPointer, LoweredKernel, Number, OutputPointer, RuntimeScalar
 from gla.codegen.form import kernel_key
 from gla.codegen.kernel import Kernel, Product
 from gla.codegen.loops import lower
-from gla.codegen.march import March
 from gla.config import Options
 from gla.device.base import Geometry, Parameters
 from gla.ir.graph import Graph
@@ -25,6 +25,9 @@ from gla.runtime.kernels import Wanted
 from gla.runtime.machine import Machine
 from gla.runtime.recipe import KernelRecipe, Recipe, kernel_steps
 from gla.runtime.scalars import Packer
+
+if TYPE_CHECKING:
+    from gla.codegen.march import March
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,12 @@ def lower_step(step: KernelStep) -> LoweredKernel:
 
 def print_kernel(kernel: Kernel | March | Product, kind: str) -> str:
     """The kernel in the language of the device."""
-    if isinstance(kernel, March):
-        return march_text(kernel, kind)
     if isinstance(kernel, Product):
         from gla.codegen.cuda_product import print_product
 
         return print_product(kernel)
+    if not isinstance(kernel, Kernel):
+        return march_text(kernel, kind)
     if kind == "cuda":
         from gla.codegen.cuda import print_cuda
 
@@ -109,7 +112,7 @@ def wanted(kernel: Kernel | March | Product, kind: str) -> Wanted:
 
 def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:
     """How the kernel is spread over the device."""
-    if isinstance(low.kernel, March):
+    if not isinstance(low.kernel, Kernel | Product):
         if machine.kind == "cuda":
             from gla.codegen.cuda_march import march_geometry
         else:
@@ -127,9 +130,9 @@ def kernel_geometry(low: LoweredKernel, machine: Machine) -> Geometry:
         wide = low.number(columns) if columns is not None else 0
         row = low.number(held[0]) * held[1] if held is not None else 0
         return geometry(low.kernel, low.items, machine.properties, wide, row)
-    from gla.codegen.llvm import geometry
+    from gla.codegen.llvm import geometry as spread
 
-    return geometry(low.kernel, low.items, machine.properties)
+    return spread(low.kernel, low.items, machine.properties)
 
 
 Slots = tuple[tuple[int, int], ...]

@@ -1,52 +1,43 @@
 """A kernel's form as a short key: equal for kernels that print to the same text, found in a fraction of the time that printing takes.
 
 The runtime keeps compiled kernels under it, so that a known kernel (a new size, a later process) is not printed again. The
-key counts what a printer reads, the comment lines aside, and the sources of this room: a printer that changes changes all keys.
+key counts what a printer reads, the comment lines aside. On disk it stands beside a digest of this room (runtime/cache.py): a
+printer that changes changes all names there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from hashlib import sha256
 from operator import attrgetter
-from pathlib import Path
 from struct import pack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gla.codegen.kernel import (
-    Compute,
-    Constant,
-    ForEach,
-    Function,
-    If,
-    Kernel,
-    Load,
-    Loop,
-    Parameter,
-    Product,
-    Reduce,
-    Store,
-    Value,
-)
-from gla.codegen.march import Cell, March, TapValue
+from gla.codegen.kernel import Kernel, Product, Value
 from gla.dtypes import DType
-from gla.plan.tiles import Tile
 
-_CLASSES = (Compute, Constant, ForEach, Function, If, Load, Loop, Parameter, Reduce, Store, Kernel, Product, Tile, March, Cell, TapValue)
+if TYPE_CHECKING:
+    from gla.codegen.march import March
+
 _UNREAD = {"doc"}
+_OURS = ("gla.codegen.", "gla.plan.")
 
 
-def _fields(cls: type) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*(name for name in cls.__dataclass_fields__ if name not in _UNREAD))  # type: ignore[attr-defined]
+Reader = Callable[[Any], tuple[Any, ...]] | None
+_readers: dict[type, Reader] = {}
 
 
-_FIELDS = {cls: _fields(cls) for cls in _CLASSES}
+def _reader(cls: type) -> Reader:
+    """What a printer reads of a part of the kernel form; None for anything else."""
+    named = getattr(cls, "__dataclass_fields__", None)
+    if named is None or not cls.__module__.startswith(_OURS):
+        return None
+    return attrgetter(*(name for name in named if name not in _UNREAD))
 
 
 def kernel_key(kernel: Kernel | March | Product) -> str:
     """The key of a kernel's text, whatever the printer."""
-    return sha256(repr((room(), form(kernel))).encode()).hexdigest()
+    return sha256(repr(form(kernel)).encode()).hexdigest()
 
 
 def form(x: Any) -> Any:
@@ -56,22 +47,15 @@ def form(x: Any) -> Any:
         return x.id, x.dtype.name
     if cls is tuple:
         return tuple([form(part) for part in x])
-    fields = _FIELDS.get(cls)
-    if fields is not None:
-        return cls.__name__, *[form(part) for part in fields(x)]
     if cls is str or cls is int or x is None:
         return x
     if cls is DType:
         return x.name
     if cls is float:
         return "float", pack("<d", x).hex()  # tells -0.0 from 0.0, one NaN from another
-    return cls.__name__, repr(x)
-
-
-@cache
-def room() -> str:
-    """A digest of the printers' sources."""
-    digest = sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    if cls not in _readers:
+        _readers[cls] = _reader(cls)
+    fields = _readers[cls]
+    if fields is None:
+        return cls.__name__, repr(x)
+    return cls.__name__, *[form(part) for part in fields(x)]

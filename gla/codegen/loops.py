@@ -19,7 +19,6 @@ from gla.codegen.context import Handler, Lowering, Steps
 from gla.codegen.extents import SMALL
 from gla.codegen.hold import fits, holding
 from gla.codegen.kernel import ForEach, Kernel, Loop, Reduce, Statement, Value
-from gla.codegen.march import lower_march
 from gla.codegen.naming import kernel_doc, kernel_name
 from gla.codegen.products import lower_product
 from gla.codegen.prune import prune
@@ -54,6 +53,8 @@ MAX_TEAM = 256
 def lower(region: Region, name: str = "") -> LoweredKernel:
     """The kernel of a region, how many items it has, and what its parameters are."""
     if region.marching is not None:
+        from gla.codegen.march import lower_march
+
         return lower_march(region, HANDLERS, name)
     if region.product is not None:
         return lower_product(region, tile(region.product), HANDLERS, _address, name)
