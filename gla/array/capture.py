@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
+from weakref import ref
 
 from gla.array import engine, realise
 from gla.array.boundary import public
 from gla.array.buffer import Buffer
 from gla.array.devices import current_device
+from gla.array.followers import following
 from gla.array.parts import Launched, Recorded, Recording, Replayed, replay
 from gla.array.recording import CaptureScope
 from gla.array.scope import Scope, current
@@ -40,6 +42,7 @@ class Graph:
         self.device = engine.device_name(device) if device is not None else current_device()
         self.record = Record(engine.machine(self.device), mode)
         self.parts: list[Recorded | Launched | Replayed] = []
+        self.views: list[ref[Array]] = []
         self.outputs: Any = None
         self._lock = threading.Lock()
 
@@ -84,6 +87,7 @@ class Graph:
                 with self._lock:
                     found = recorder.commit()
                     self.parts += scope.parts
+                    self.views += scope.followers()
                     self.outputs = body.outputs
                 frontier += found
         finally:
@@ -170,7 +174,7 @@ class GraphExecutable:
         self._lock = threading.RLock()
         with graph._lock:
             self.record = graph.record.instantiate()
-            self.changed = graph.changed
+            self.changed, self.views = graph.changed, list(graph.views)
             self.outputs = graph.outputs
         self.device = graph.device
 
@@ -184,7 +188,7 @@ class GraphExecutable:
         if scope is not None:
             self._record(scope, stream)
             return
-        with self._lock, realise.writing(self.changed):
+        with self._lock, following(self.views) if self.views else nullcontext(), realise.writing(self.changed):
             self.record.launch(stream)
 
     __call__ = launch
@@ -270,7 +274,7 @@ class GraphExecutable:
         with self._lock, graph._lock:
             if not self.record.update(graph.record, strict=strict):
                 return False
-            self.changed, self.outputs = graph.changed, graph.outputs
+            self.changed, self.views, self.outputs = graph.changed, list(graph.views), graph.outputs
         return True
 
     def _update_node(self, node: Any, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -280,6 +284,7 @@ class GraphExecutable:
             self.record.update_node(node, other.record)
             blocks = {id(block) for block in self.record.blocks()}
             self.changed = list(dict.fromkeys(b for b in (*self.changed, *other.changed) if id(b.storage.block) in blocks))
+            self.views += other.views
             if _holds_array(other.outputs):
                 self.outputs = other.outputs
 

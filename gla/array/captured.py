@@ -18,6 +18,7 @@ from typing import Any
 from gla.array.boundary import public
 from gla.array.capture import Body, is_coroutine_function, name_of
 from gla.array.devices import current_device
+from gla.array.followers import following
 from gla.array.inspection import Stats
 from gla.array.parts import Running
 from gla.array.recording import CaptureScope
@@ -61,7 +62,8 @@ class Captured:
         try:
             with scope.open():
                 yield Body(scope)
-            sink.finish()
+            with following(scope.followers()):
+                sink.finish()
         finally:
             scope.release()
         with self._lock:

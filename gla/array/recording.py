@@ -101,7 +101,7 @@ class CaptureScope(Scope):
         return found
 
     def _view(self, array: Array) -> Array:
-        from gla.array.assign import read
+        from gla.array.assign import above, read
 
         found = self._views.get(id(array))
         if found is None:
@@ -112,6 +112,7 @@ class CaptureScope(Scope):
             else:
                 found = from_node(read(node_of(root), array._path), self.device, self)
             found._base, found._path, found._seen = root, array._path, 0
+            found._above = tuple(weakref.ref(self._view(a)) for a in above(array)) if root._version == 0 else ()
             self._views[id(array)] = found
             self._kept.append(array)
         return found
@@ -130,6 +131,11 @@ class CaptureScope(Scope):
         with self.lock:
             self.admit()
             self._made.append(weakref.ref(array))
+
+    def followers(self) -> list[weakref.ref[Array]]:
+        """The views of the outside through which was written, and those that they were taken of (followers.py)."""
+        found = [(a, self._views[id(a)]) for a in self._kept]
+        return [weakref.ref(a) for a, v in found if v._base is not None and v._base._version and v._is_fresh()]
 
     def free(self, array: Array) -> None:
         """Give memory back when the capture ends; a graph that uses it keeps it longer."""

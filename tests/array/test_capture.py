@@ -317,3 +317,46 @@ def test_a14_captured_runs_the_body_on_every_call():
 def test_a_capture_inside_a_trace_is_refused():
     with pytest.raises(gla.TraceError):
         gla.function(lambda x: (gla.capture(lambda: None), x)[1])(A([1.0]))
+
+
+def test_a_view_that_a_graph_writes_through_follows_each_launch():
+    x = gla.asarray(np.arange(6.0)).reshape(2, 3)
+    row = x[1]
+
+    def step():
+        row.assign(row + 1)
+        return x * 1
+
+    exe = gla.capture(step).instantiate()
+    before = x + 0
+    exe()
+    assert np.asarray(exe.outputs).tolist() == [[0, 1, 2], [4, 5, 6]]
+    exe()
+    assert np.asarray(x).tolist() == [[0, 1, 2], [5, 6, 7]]
+    assert np.asarray(row).tolist() == [5, 6, 7]
+    assert np.asarray(before).tolist() == [[0, 1, 2], [3, 4, 5]]
+    x[0] = 9.0  # and it may be written further
+    assert np.asarray(x).tolist() == [[9, 9, 9], [5, 6, 7]]
+
+
+def test_a_view_that_was_overtaken_does_not_follow():
+    a = gla.asarray(np.zeros(4))
+    x = a[1:]
+    exe = gla.capture(lambda: x.assign(x + 1)).instantiate()
+    exe()
+    a += 10
+    exe()
+    assert np.asarray(x).tolist() == [1, 1, 1]
+    assert np.asarray(a).tolist() == [10, 12, 12, 12]
+
+
+def test_a_captured_function_writes_a_view():
+    @gla.captured
+    def grow(u):
+        u += 1
+        u[0] *= 2
+
+    u = gla.asarray(np.arange(4.0)).reshape(2, 2)
+    grow(u)
+    grow(u)
+    assert np.asarray(u).tolist() == [[6, 10], [4, 5]]
