@@ -56,6 +56,7 @@ def stages(graph: Graph, kind: str, options: Options | None = None) -> Stages:
 
 
 def _made(graph: Graph, machine: Machine, options: Options) -> tuple[Recipe, list[Wanted]]:
+    machine.device.expect_compilation()
     from gla import stations
 
     return stations.recipe(graph, machine, options)

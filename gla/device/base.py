@@ -201,6 +201,9 @@ class Device(ABC):
     def compiler_version(self) -> str:
         """Part of the name under which images are kept: compiler and version, target, flags."""
 
+    def expect_compilation(self) -> None:  # noqa: B027 - most devices have nothing to prepare
+        """A kernel will probably be compiled soon. Returns at once."""
+
     @abstractmethod
     def compile(self, source: str, name: str) -> bytes:
         """Compile one translation unit. The image is position independent and may be kept on disk."""

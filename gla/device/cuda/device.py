@@ -144,6 +144,11 @@ class CudaDevice(Device):
     def compiler_version(self) -> str:
         return nvrtc.identity(self.properties.architecture)
 
+    def expect_compilation(self) -> None:
+        """Loads the compiler in a thread of its own."""
+        if not nvrtc.is_loaded():
+            threading.Thread(target=nvrtc.load, name="gla-nvrtc", daemon=True).start()
+
     def compile(self, source: str, name: str) -> bytes:
         return nvrtc.compile(source, name, self.properties.architecture)
 

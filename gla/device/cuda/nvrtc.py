@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,16 @@ def _check_builtins(folder: Path, major: int, minor: int) -> None:
             help=f"install compiler and builtins together: {locate.install()}",
         )
     ctypes.CDLL(str(ours[0]))
+
+
+def is_loaded() -> bool:
+    return _library.cache_info().currsize > 0
+
+
+def load() -> None:
+    """Load the compiler; what goes wrong is said when something is compiled."""
+    with suppress(DeviceError, OSError):
+        _library()
 
 
 def version() -> tuple[int, int]:
