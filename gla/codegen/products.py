@@ -33,7 +33,8 @@ def lower_product(region: Region, tile: Tile, handlers: dict[str, Handler], plac
     depths = low.extents.of(a)[-1]
     batches = product(lead)
     batch, row, column, depth = (low.emitter.value(low.index_dtype, 1) for _ in range(4))
-    counts = tuple(low.extent(extent) for extent in (batches, rows, columns, depths))
+    counts = [low.extent(extent) for extent in (batches, rows, columns, depths)]
+    batch_count, row_count, column_count, depth_count = counts
     outer = low.indices.unravel(_form(low, batch, batches), tuple(lead))
     i, j, k = (_form(low, v, e) for v, e in ((row, rows), (column, columns), (depth, depths)))
     low.item_index = (*outer, i, j)
@@ -48,7 +49,8 @@ def lower_product(region: Region, tile: Tile, handlers: dict[str, Handler], plac
     common = prune(tuple(low.emitter.scopes[0].statements), live)
     used = [n for n, p in enumerate(low.parameters) if p.value is None or p.value in live]
     kernel = Product(
-        name or kernel_name(region), tuple(low.parameters[n] for n in used), batch, row, column, depth, *counts, common,
+        name or kernel_name(region), tuple(low.parameters[n] for n in used), batch, row, column, depth,
+        batch_count, row_count, column_count, depth_count, common,
         left, left_value, right, right_value, total, body, tile, left_deep, right_deep, low.wide, kernel_doc(region),
     )  # fmt: skip
     *sizes, m, n = region.items
