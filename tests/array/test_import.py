@@ -25,6 +25,7 @@ def test_all_is_what_is_there():
         "passes",
         "plan",
         "runtime",
+        "stations",
     }
     assert hidden - rooms == set()
 
