@@ -11,6 +11,7 @@ import threading
 import weakref
 from typing import Any
 
+from gla.errors import Span
 from gla.ir.graph import new_input
 from gla.ir.node import Node
 from gla.ir.types import Type
@@ -19,12 +20,15 @@ _making = threading.Lock()
 
 
 class Buffer:
-    """`storage` holds a value of `type` on `device`; `version` counts the writes; `signature` is what a guard compares."""
+    """`storage` holds a value of `type` on `device`; `version` counts the writes; `signature` is what a guard compares;
+    `origin` is the line that made the value, for messages."""
 
-    __slots__ = ("__weakref__", "_leaf", "device", "signature", "storage", "type", "version")
+    __slots__ = ("__weakref__", "_leaf", "device", "origin", "signature", "storage", "type", "version")
 
-    def __init__(self, storage: Any, type: Type, device: str, signature: tuple[Any, ...] | None = None) -> None:
-        self.storage, self.type, self.device = storage, type, device
+    def __init__(
+        self, storage: Any, type: Type, device: str, signature: tuple[Any, ...] | None = None, origin: Span | None = None
+    ) -> None:
+        self.storage, self.type, self.device, self.origin = storage, type, device, origin
         self.version = 0
         self._leaf: Node | None = None
         self.signature = signature if signature is not None else signature_of(type, device)
@@ -36,7 +40,7 @@ class Buffer:
         while leaf is None:
             with _making:
                 if self._leaf is None:
-                    made = new_input(self.type)
+                    made = new_input(self.type, span=self.origin)
                     made.held = self.storage
                     self._leaf = made
                 leaf = self._leaf

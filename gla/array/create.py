@@ -20,7 +20,7 @@ from gla.ir import builder
 from gla.ir.builder import cast, default_float
 from gla.ir.functions import shape as shapes
 from gla.ir.node import Node
-from gla.ir.spans import labels
+from gla.ir.spans import here, labels
 from gla.ir.types import Type
 
 
@@ -32,7 +32,7 @@ def upload(values: np.ndarray, dtype: DType | None, device: str) -> Array:
         contiguous = contiguous.astype(dtype.numpy)
     if not contiguous.dtype.isnative:
         contiguous = contiguous.astype(contiguous.dtype.newbyteorder("="))
-    return from_buffer(Buffer(engine.upload(contiguous, device), Type(dtype, values.shape), device))
+    return from_buffer(Buffer(engine.upload(contiguous, device), Type(dtype, values.shape), device, origin=here()))
 
 
 def numpy_dtype(values: np.ndarray) -> DType:

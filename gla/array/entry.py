@@ -35,7 +35,7 @@ class Entry:
     """`order[k]`: which array leaf input k is; `constants`: buffers after them; `written`: leaves that the function writes."""
 
     __slots__ = (
-        "constants", "count", "default", "device", "executable", "graph", "guards", "limits", "names", "order", "recogniser",
+        "constants", "count", "default", "device", "executable", "graph", "guards", "limits", "names", "order", "origins", "recogniser",
         "signatures", "single", "structure", "types", "written",
     )  # fmt: skip
 
@@ -48,6 +48,7 @@ class Entry:
         self.guards, self.limits = guards
         self.types = tuple(Type(node.dtype, node.shape) for node in graph.results)
         self.signatures = tuple(signature_of(t, device) for t in self.types)
+        self.origins = tuple(node.span for node in graph.results)
         self.executable = engine.compile_graph(graph, device, held=True) if graph.results or graph.writes else None
         self.default = default_float.get()
         self.single = type(structure) is Slot
@@ -102,7 +103,7 @@ class Entry:
             self.check_limits(scalars)
             raise
         if self.single:
-            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0]))
+            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0], self.origins[0]))
         return self.finish(outputs)
 
     def check_limits(self, scalars: Sequence[Any]) -> None:
@@ -157,9 +158,10 @@ class Entry:
     def finish(self, outputs: Sequence[Any]) -> Any:
         """The returned structure with fresh arrays in it."""
         if self.single:
-            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0]))
+            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0], self.origins[0]))
         made = [
-            from_buffer(Buffer(s, t, self.device, signature)) for s, t, signature in zip(outputs, self.types, self.signatures)
+            from_buffer(Buffer(s, t, self.device, signature, origin))
+            for s, t, signature, origin in zip(outputs, self.types, self.signatures, self.origins)
         ]
 
         def place(value: Any) -> Any:

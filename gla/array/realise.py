@@ -142,7 +142,7 @@ def _settle(arrays: Sequence[Array], nodes: Sequence[Node], storages: Sequence[A
 def adopt(array: Array, storage: Any) -> Node:
     """`array` owns `storage`, which holds its value. Gives the leaf."""
     node = array._value
-    buffer = Buffer(storage, array._type, array._device)
+    buffer = Buffer(storage, array._type, array._device, origin=node.span if node is not None else None)
     leaf = buffer.leaf
     pending.discard(array)
     array._buffer, array._value, array._count = buffer, None, 0

@@ -21,7 +21,7 @@ from gla.dtypes import DType
 from gla.errors import TraceError
 from gla.ir.graph import new_input
 from gla.ir.node import Node
-from gla.ir.spans import labels
+from gla.ir.spans import here, labels
 from gla.ir.types import Type
 
 
@@ -35,10 +35,11 @@ class FunctionScope(Scope):
         self.known: dict[int, Array] = {}
         self.kept: list[Any] = []
         self.constants: list[tuple[Node, Buffer]] = []
+        self.called = here()
 
     def parameter(self, type_: Type, name: str, scalar: bool = False) -> Array:
         """A fresh input."""
-        return from_node(new_input(type_, name, scalar=scalar), self.device, self)
+        return from_node(new_input(type_, name, scalar=scalar, span=self.called), self.device, self)
 
     def stands_for(self, outside: Any, inside: Array) -> None:
         self.known[id(outside)] = inside

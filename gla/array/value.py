@@ -252,7 +252,9 @@ def device_error(a: Array, b: Array) -> DeviceError:
     return DeviceError(
         "GLA0501",
         f"operands are on two devices: {a._type} on {a._device} and {b._type} on {b._device}",
-        labels=labels("", *((f"{x._type} on {x._device}", x._value) for x in (a, b) if x._value is not None)),
+        labels=labels(
+            "", *((f"{x._type} on {x._device}", n) for x in (a, b) if (n := x._value or (x._buffer and x._buffer.leaf)))
+        ),
         help=f"move one of them: x.to({a._device!r})",
     )
 

@@ -63,5 +63,6 @@ def labels(what: str, *operands: tuple[str, Node]) -> tuple[Label, ...]:
     found = [Label(place, what)] if place is not None else []
     for text, node in operands:
         if node.span is not None and node.span != place:
-            found.append(Label(node.span, text))
+            name = node.attr("name") if node.op == "input" else ""
+            found.append(Label(node.span, f"{name}: {text}" if name and _stated.get() is None else text))
     return tuple(found)

@@ -99,3 +99,44 @@ def test_annotations_are_checked_at_the_call():
         f(A(np.ones((2, 4)), "float32"), v)
     with pytest.raises(gla.ShapeError, match="dt"):
         f(u, v, u)
+
+
+# --- where operands came from
+def places(call):
+    """(line within the test, text) of each label but the first, which is the operation's own."""
+    first = sys._getframe(1).f_code.co_firstlineno
+    with pytest.raises(gla.GlaError) as caught:
+        call()
+    marks = caught.value.diagnostic.labels
+    assert all(mark.span.file == __file__ for mark in marks)
+    return [(mark.span.line - first, mark.text) for mark in marks[1:]]
+
+
+def test_operands_are_named_with_the_lines_that_made_them():
+    a = gla.asarray(np.ones((3, 4)))
+    b = gla.zeros((5,))
+    c = gla.eval(gla.ones((2, 4)) * 2)
+    assert places(lambda: a + b) == [(1, "f64[3, 4]"), (2, "f64[5]")]
+    assert places(lambda: c - a) == [(3, "f64[2, 4]"), (1, "f64[3, 4]")]
+    assert places(lambda: a @ c) == [(1, "f64[3, 4]"), (3, "f64[2, 4]")]
+    assert places(lambda: gla.concat([a, b])) == [(1, "f64[3, 4]"), (2, "f64[5]")]
+
+
+def test_results_of_functions_name_the_line_that_computed_them():
+    f = gla.function(
+        lambda x: x[:2] * 2  # line 2
+    )  # fmt: skip
+    a = gla.asarray(np.ones((3, 4)))
+    for _ in range(4):  # traced, found, recognised
+        c = f(a)
+        assert places(lambda c=c: a + c) == [(4, "f64[3, 4]"), (2, "f64[2, 4]")]
+
+
+def test_arguments_are_named_with_the_parameter_and_the_call():
+    @gla.function
+    def f(u, pair):
+        w = u * 2
+        return w + pair[1]
+
+    a, b = gla.asarray(np.ones((3, 4))), gla.zeros((5,))
+    assert places(lambda: f(a, [a, b])) == [(3, "f64[3, 4]"), (7, "pair[1]: f64[5]")]
