@@ -115,8 +115,8 @@ class _March:
         values = list(dict.fromkeys(u for cell in march.cells for u in cell.levels))
         if not values:
             return
-        for value in values:
-            text.line(f"__shared__ {value.dtype.short} level{value.id}[T];")
+        for value in values:  # volatile: read when they are needed, rather than kept in registers for all trips
+            text.line(f"__shared__ volatile {value.dtype.short} level{value.id}[T];")
         with text.block("if (threadIdx.x < T)"):
             text.line(f"const i64 {name(march.trip)} = {name(march.first)} + (i64)threadIdx.x;")
             for cell in march.cells:
