@@ -123,7 +123,7 @@ class Scope:
                 break
             for node in shared:
                 required.setdefault(node, "several kernels read it and it is dear to compute again")
-        inside = {node for group in groups.groups for node in group.roots}
+        inside = {node for group in groups.groups for node in group.roots if node is not group.product}
         tell_stored(self.notes, self.depth, {n: r for n, r in reasons.items() if n in inside and n not in required})
         return groups
 

@@ -62,3 +62,10 @@ def test_a_square_product_is_not_written_over_its_operand():
     made = plan(run(graph), products=True)
     product = next(s for s in made.steps if isinstance(s, KernelStep) and s.region.product is not None)
     assert not set(product.reads) & set(product.writes)
+
+
+def test_the_plan_does_not_say_that_a_fused_product_is_stored():
+    w, h, b = array(256, 256), array(256, 16), array(256, 1)
+    graph = run(Graph((w, h, b), (layer(w, h, b),)))
+    assert not any("matrix library" in note for note in plan(graph, products=True).notes)
+    assert any("matrix library" in note for note in plan(graph).notes)
