@@ -20,13 +20,18 @@ def arrays(device: str, smoke: bool) -> tuple[np.ndarray, ...]:
 
 
 def stepping(steps: int) -> Formula:
-    def formula(xp: Any, u: Any, v: Any) -> Any:
+    def step(xp: Any, u: Any, v: Any) -> Any:
         def spread(w: Any) -> Any:
             return xp.roll(w, 1, axis=0) + xp.roll(w, -1, axis=0) + xp.roll(w, 1, axis=1) + xp.roll(w, -1, axis=1) - 4 * w
 
+        reaction = u * v * v
+        return u + DU * spread(u) - reaction + FEED * (1 - u), v + DV * spread(v) + reaction - (FEED + KILL) * v
+
+    def formula(xp: Any, u: Any, v: Any) -> Any:
+        if hasattr(xp, "fori"):
+            return xp.fori(0, steps, lambda k, uv: step(xp, *uv), (u, v))
         for _ in range(steps):
-            reaction = u * v * v
-            u, v = u + DU * spread(u) - reaction + FEED * (1 - u), v + DV * spread(v) + reaction - (FEED + KILL) * v
+            u, v = step(xp, u, v)
         return u, v
 
     return formula
