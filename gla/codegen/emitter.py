@@ -87,7 +87,9 @@ class Emitter:
 
     def _numbered(self, key: Hashable, args: tuple[Value, ...], dtype: DType) -> tuple[Value, Scope | None]:
         """The Value under `key`, and the scope where its statement is still to be put, or None if it stands there."""
-        level = max((self._levels[a.id] for a in args), default=0)
+        level, levels = 0, self._levels
+        for a in args:
+            level = max(level, levels[a.id])
         scope = self.scopes[level]
         found = scope.numbers.get(key)
         if found is not None:
@@ -96,7 +98,7 @@ class Emitter:
         return fresh, scope
 
     def compute(self, op: str, args: tuple[Value, ...], dtype: DType, name: str = "") -> Value:
-        key = (op, tuple(a.id for a in args), dtype.name, name)
+        key = (op, tuple([a.id for a in args]), dtype.name, name)
         result, scope = self._numbered(key, args, dtype)
         if scope is not None:
             scope.statements.append(Compute(result, op, args, name))

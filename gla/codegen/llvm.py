@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gla.codegen.kernel import Compute, Constant, ForEach, If, Kernel, Load, Loop, Reduce, Statement
+from gla.codegen.kernel import Compute, Constant, ForEach, Kernel, Load, Loop, Reduce, Statement, Store
 from gla.codegen.llvm_control import NotInLanes
 from gla.codegen.llvm_stream import Streaming, streams
 from gla.codegen.llvm_stretch import Settled, stretches
@@ -96,15 +96,19 @@ def _cost(body: tuple[Statement, ...]) -> int:
     """Primitives run for one item, loops of unknown length guessed: 8 trips, or what the number of partials says."""
     total = 0
     for s in body:
+        if isinstance(s, Compute):
+            total += FUNCTION_COST.get(s.op, 1)
+            continue
+        if isinstance(s, (Constant, Load, Store)):
+            total += 1
+            continue
         inner = _cost(getattr(s, "guard", ())) + _cost(getattr(s, "body", ())) + _cost(getattr(s, "combine", ()))
         if isinstance(s, Reduce):
             total += inner * {1: 4, 32: 256}.get(s.partials, 4096)
         elif isinstance(s, (Loop, ForEach)):
             total += inner * (8 if isinstance(s, Loop) else 64)
-        elif isinstance(s, If):
-            total += inner
         else:
-            total += FUNCTION_COST.get(s.op, 1) if isinstance(s, Compute) else 1
+            total += inner
     return total
 
 
