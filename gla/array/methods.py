@@ -85,6 +85,11 @@ def flatten(self: Array) -> Array:
     return operate(lambda node: node, (reshape(self, -1),))  # type: ignore[no-any-return]
 
 
+def ravel(self: Array) -> Array:
+    """The elements in one axis, row-major: a view that writes through."""
+    return reshape(self, -1)  # type: ignore[no-any-return]
+
+
 def method_reshape(self: Array, *shape: Any, copy: bool | None = None) -> Array:
     """The same elements, row-major, in another shape; one extent may be -1. Writing through it writes this array."""
     return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)  # type: ignore[no-any-return]
@@ -151,7 +156,7 @@ def attach() -> None:
     methods: dict[str, Callable[..., Any]] = {
         "__bool__": to_bool, "__int__": to_int, "__float__": to_float, "__complex__": to_complex, "__index__": to_index,
         "__getitem__": assigning.getitem, "__setitem__": assigning.setitem, "__contains__": contains,
-        "item": item, "tolist": tolist, "numpy": to_numpy, "copy": copy, "flatten": flatten, "ravel": flatten,
+        "item": item, "tolist": tolist, "numpy": to_numpy, "copy": copy, "flatten": flatten, "ravel": ravel,
         "reshape": method_reshape, "transpose": method_transpose, "assign": assigning.assign, "astype": create.astype,
         "to": create.to, "free": free, "conjugate": FUNCTIONS["conj"],
         "__array__": interop.to_array, "__array_ufunc__": interop.ufunc, "__array_function__": interop.function,

@@ -20,6 +20,7 @@ from gla.array.value import Array
 from gla.errors import DtypeError
 from gla.ir import builder
 from gla.ir.functions import create, elementwise, index, linear, reduce, shape
+from gla.ir.graph import new_input
 from gla.ir.node import Node
 from gla.ir.ops.table import ELEMENTWISE
 from gla.ir.spans import labels
@@ -30,7 +31,7 @@ _DOCS = {
     "positive": "x itself; bool is refused.", "square": "x * x.", "reciprocal": "1 / x, as a float.",
     "count_nonzero": "How many elements are not zero, as int64.", "matrix_transpose": "The last two axes exchanged.",
     "moveaxis": "Axes moved to other places.", "squeeze": "Axes of extent 1 taken away: all of them, or those named.",
-    "broadcast_to": "x stretched to a shape.", "flip": "Elements in reverse order along axes (all without).",
+    "broadcast_to": "x stretched to a shape.", "expand_dims": "A new axis of extent 1.", "flip": "Elements in reverse order along axes (all without).",
     "zeros": "Zeros of a shape, of the default float or `dtype`.", "ones": "Ones of a shape, of the default float or `dtype`.",
     "empty": "An array of a shape; its contents are zeros.",
 }  # fmt: skip
@@ -129,6 +130,23 @@ def _axes_alias(function: Function) -> Function:
         return view(array, ("permute", normal))
 
     return transpose
+
+
+def _rearranging(function: Function) -> Function:
+    """A function that moves, drops or turns axes, as a view that writes through. What it does is read off its node."""
+    from gla.array.assign import view
+
+    @functools.wraps(function)
+    def call(x: Any, /, *args: Any, **options: Any) -> Any:
+        array = _array(x)
+        node = function(new_input(array._type), *args, **options)
+        if node.op == "transpose":
+            return view(array, ("permute", node.attr("axes")))
+        if node.op == "slice":
+            return view(array, ("index", tuple(slice(None, None, step) for step in node.attr("steps"))))
+        return view(array, ("reshape", node.shape))
+
+    return public(call)
 
 
 def _array(x: Any) -> Array:
@@ -258,12 +276,6 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 @public
-def expand_dims(x: Any, /, axis: Any = 0) -> Any:
-    """A new axis of extent 1."""
-    return operate(lambda node: shape.expand_dims(node, axis), (x,))
-
-
-@public
 def meshgrid(*vectors: Any, indexing: str = "xy") -> Any:
     """Coordinates of a grid from 1-d vectors, as a list of arrays."""
     return operate(lambda *nodes: create.meshgrid(*nodes, indexing=indexing), vectors)
@@ -362,8 +374,9 @@ def _functions() -> dict[str, Function]:
         "cumulative_prod", "cumulative_max", "cumulative_min", "norm", "logsumexp",
     ):  # fmt: skip
         found[name] = _lifted(getattr(reduce, name))
-    for name in ("matrix_transpose", "moveaxis", "squeeze", "broadcast_to", "flip"):
-        found[name] = _lifted(getattr(shape, name))
+    for name in ("matrix_transpose", "moveaxis", "squeeze", "expand_dims", "flip"):
+        found[name] = _rearranging(getattr(shape, name))
+    found["broadcast_to"] = _lifted(shape.broadcast_to)
     for name in ("matmul", "vecdot", "dot", "tensordot", "outer"):
         found[name] = _lifted(getattr(linear, name), 2)
     found |= {"trace": _lifted(linear.trace), "diagonal": _lifted(linear.diagonal)}
@@ -377,7 +390,7 @@ def _functions() -> dict[str, Function]:
     found |= {
         f.__name__: f
         for f in (
-            reshape, roll, round, clip, linspace, take, expand_dims, meshgrid, broadcast_arrays, unstack, scatter_add,
+            reshape, roll, round, clip, linspace, take, meshgrid, broadcast_arrays, unstack, scatter_add,
             result_type, can_cast, isdtype, finfo, iinfo,
         )
     }  # fmt: skip

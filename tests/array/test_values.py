@@ -240,6 +240,28 @@ class Like:
         return Like(self.value[key])
 
 
+@pytest.mark.parametrize(
+    "take, numpy_take",
+    [
+        (lambda x: x.ravel(), lambda n: n.ravel()),
+        (lambda x: gla.flip(x, axis=1), lambda n: np.flip(n, 1)),
+        (lambda x: gla.moveaxis(x, 0, 2), lambda n: np.moveaxis(n, 0, 2)),
+        (lambda x: gla.matrix_transpose(x), lambda n: n.mT),
+        (lambda x: gla.squeeze(x[:, :1], axis=1), lambda n: n[:, 0]),
+        (lambda x: x[:, :1].squeeze(), lambda n: n[:, 0]),
+        (lambda x: gla.expand_dims(x, axis=1), lambda n: n[:, None]),
+    ],
+)
+def test_what_moves_axes_is_a_view(take, numpy_take):
+    n = np.arange(24.0).reshape(2, 3, 4)
+    x = A(n)
+    v, w = take(x), numpy_take(n)
+    assert N(v).tolist() == w.tolist()
+    v *= 10
+    w *= 10
+    assert N(x).tolist() == n.tolist()
+
+
 def test_a_slice_of_a_slice_writes_the_root():
     x = A(np.zeros(6))
     x[1:][1:4][::2] = [1.0, 2.0]
