@@ -6,7 +6,6 @@ what it gives. A number is a literal of the program when it stands in the user's
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,7 +18,7 @@ from gla.errors import DtypeError
 from gla.ir.builder import constant
 from gla.ir.functions.index import lift_array
 from gla.ir.node import Node
-from gla.ir.spans import is_ours, labels
+from gla.ir.spans import labels, user_frame
 
 NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -33,9 +32,7 @@ def _is_literal(value: Any) -> bool:
     kind = type(value)
     if kind not in (int, float, complex):
         return False
-    frame = sys._getframe(2)
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
+    frame = user_frame()
     if frame is None:
         return False
     return any(type(c) is kind and c == value for c in frame.f_code.co_consts)
@@ -43,7 +40,7 @@ def _is_literal(value: Any) -> bool:
 
 def lift(value: Any, found: list[Array]) -> Any:
     """A node for an array, NumPy array or number; the arrays met are added to `found`."""
-    if isinstance(value, Array):
+    if type(value) is Array:
         found.append(value)
         return value
     if isinstance(value, NUMBERS):

@@ -12,7 +12,7 @@ from typing import Any
 
 from gla.array import engine, pending
 from gla.array.buffer import Buffer, remember, resolved, retire, storage_of
-from gla.array.scope import outside
+from gla.array.scope import current, outside
 from gla.array.value import Array
 from gla.ir.builder import constant_value
 from gla.ir.graph import Graph, new_input, substitute
@@ -106,9 +106,12 @@ def realise(arrays: Sequence[Array]) -> None:
     for array in arrays:
         if array._buffer is None:
             by_device.setdefault(array._device, []).append(array)
-    for device, group in by_device.items():
-        with outside():
+    token = current.set(None)
+    try:
+        for device, group in by_device.items():
             _realise_on(pending.place(device), group)
+    finally:
+        current.reset(token)
 
 
 def _realise_on(place: pending.Place, group: Sequence[Array]) -> None:

@@ -103,9 +103,15 @@ def cast(x: Operand, dtype: DType) -> Node:
             labels=labels("", ("the value", x)),
             help="take real(x), imag(x) or abs(x)",
         )
-    if is_constant(x) and x.type.weak:
-        return _cast_number(constant_value(x).item(), dtype, x.attr("literal"))
+    if x.op == "constant" and x.type.weak:
+        return _settled(x, dtype)
     return make("cast", (x,), {"dtype": dtype}, Type(dtype, x.shape), here)
+
+
+@lru_cache(maxsize=512)
+def _settled(x: Node, dtype: DType) -> Node:
+    """A weak constant in the dtype that it takes."""
+    return _cast_number(constant_value(x).item(), dtype, x.attr("literal"))
 
 
 def _cast_number(value: Any, dtype: DType, literal: bool = True) -> Node:
@@ -204,8 +210,11 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
     row = elementwise(name)
     if len(operands) != row.arity:
         raise DtypeError("GLA0206", f"{name} takes {row.arity} operands, {len(operands)} given")
-    main = tuple(x for k, x in enumerate(operands) if k not in row.mixed)
+    main = tuple([x for k, x in enumerate(operands) if k not in row.mixed]) if row.mixed else operands
     weak = False
+    alike = _alike(operands) if dtype is None and not row.mixed else None
+    if alike is not None and _is_plain(row, alike.dtype.kind):
+        return make(name, operands, {}, Type(row.result_dtype(alike.dtype), alike.shape), here)
     if dtype is None:
         dtype, weak = promote_operands(name, main, row.to_float)
         if row.to_float and name in _NO_BOOL:  # two bools make a float, and are refused all the same
@@ -229,6 +238,23 @@ def apply(name: str, *operands: Operand, dtype: DType | None = None) -> Node:
     nodes = [broadcast(node, shape) for node in nodes]
     is_weak = weak and not shape and result.kind != "b"
     return make(name, nodes, {}, Type(result, shape, is_weak), here)
+
+
+def _alike(operands: tuple[Operand, ...]) -> Type | None:
+    """The one strong type of all operands, if they are nodes and have one."""
+    first = operands[0]
+    if not isinstance(first, Node) or first.type.weak:
+        return None
+    type_ = first.type
+    for x in operands[1:]:
+        if not isinstance(x, Node) or x.type != type_:
+            return None
+    return type_
+
+
+def _is_plain(row: Elementwise, kind: str) -> bool:
+    """Whether operands of that kind are taken as they are."""
+    return kind in row.kinds and kind != "b" and not (row.to_float and kind in "iu")
 
 
 def _check_kind(row: Elementwise, dtype: DType, operands: tuple[Operand, ...]) -> None:

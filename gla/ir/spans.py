@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 
 from gla.errors import Label, Span
 from gla.ir.node import Node
@@ -41,10 +42,20 @@ def here() -> Span | None:
     stated = _stated.get()
     if stated is not None:
         return stated
-    frame = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
+    frame = user_frame()
     return Span(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+def user_frame() -> FrameType | None:
+    """The nearest frame outside gla."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        known = _ours.get(file)
+        if known is False or (known is None and not is_ours(file)):
+            return frame
+        frame = frame.f_back
+    return None
 
 
 @contextmanager

@@ -44,7 +44,9 @@ class Elementwise:
     sample: tuple[float, float] = (-4.0, 4.0)
 
     def result_dtype(self, dtype: DType) -> DType:
-        return {"same": dtype, "bool": bool_, "real": real_of(dtype), "complex": complex_of(dtype)}[self.result]
+        if self.result == "same":
+            return dtype
+        return {"bool": bool_, "real": real_of(dtype), "complex": complex_of(dtype)}[self.result]
 
 
 @dataclass(frozen=True, slots=True)
