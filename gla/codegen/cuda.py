@@ -123,14 +123,14 @@ class Printer:
         self._indices(kernel.item, kernel.items, "at", "stride", kernel.body)
 
     def _items_rows(self, rows: Rows) -> None:
-        """x runs over columns, y over groups of neighbouring rows: a thread stays in its column."""
+        """x runs over columns, y over groups of neighbouring rows: a thread stays in its column. The last row may be short."""
         text, kernel, counter = self.text, self.kernel, self._counter
         group = UNROLL if unrolls(kernel.body) else 1
-        text.line(
-            f"const {counter} columns = ({counter}){name(rows.columns)}, rows = ({counter}){name(kernel.items)} / columns;"
-        )
+        text.line(f"const {counter} columns = ({counter}){name(rows.columns)}, items = ({counter}){name(kernel.items)};")
+        text.line(f"const {counter} width = columns < items ? columns : items;")
         start, step = f"({counter})blockIdx.x * blockDim.x + threadIdx.x", f"({counter})gridDim.x * blockDim.x"
-        with text.block(f"for ({counter} column = {start}; column < columns; column += {step})"):
+        with text.block(f"for ({counter} column = {start}; column < width; column += {step})"):
+            text.line(f"const {counter} rows = (items - 1u - column) / columns + 1u;")
             if rows.column is not None:
                 self.natural.add(rows.column.id)
                 text.line(declare(rows.column, f"({rows.column.dtype.short})column"))

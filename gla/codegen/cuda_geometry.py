@@ -62,7 +62,7 @@ def geometry(kernel: Kernel, items: int, properties: Properties, columns: int = 
     check_team(kernel)
     team, wanted = kernel.team, max(properties.multiprocessors, 1)
     if columns > 0 and items > 0:
-        return _rows(kernel, items // columns, columns, wanted)
+        return _rows(kernel, items, columns, wanted)
     if kernel.across and team > 1:
         block, served = (LANES, team, 1), LANES
     elif team > LANES:
@@ -81,8 +81,9 @@ def geometry(kernel: Kernel, items: int, properties: Properties, columns: int = 
     return Geometry((min(blocks, most), 1, 1), block, served * row, items)
 
 
-def _rows(kernel: Kernel, rows: int, columns: int, wanted: int) -> Geometry:
-    """Blocks as wide as a row where they can be, with several rows where rows are short."""
+def _rows(kernel: Kernel, items: int, columns: int, wanted: int) -> Geometry:
+    """Blocks as wide as a row where they can be, with several rows where rows are short. The last row may be short."""
+    rows = -(-items // columns)
     across = min((THREADS, 128, 64, 32), key=lambda width: (-(-columns // width) * width, -width))
     if columns < LANES:
         across = 1 << (columns - 1).bit_length()
@@ -97,4 +98,4 @@ def _rows(kernel: Kernel, rows: int, columns: int, wanted: int) -> Geometry:
             down //= 2
         else:
             across //= 2
-    return Geometry((blocks()[0], min(blocks()[1], MOST_DOWN), 1), (across, down, 1), 0, rows * columns)
+    return Geometry((blocks()[0], min(blocks()[1], MOST_DOWN), 1), (across, down, 1), 0, items)

@@ -19,7 +19,8 @@ from gla.codegen.loops import lower
 from gla.codegen.rows import columns_of, rows_of
 from gla.device.base import Parameters, Properties
 from gla.ir.builder import apply
-from gla.ir.functions.shape import shift
+from gla.ir.functions.index import getitem
+from gla.ir.functions.shape import reshape, shift
 from gla.ir.graph import new_input
 from gla.ir.types import Type
 from gla.plan.steps import Region
@@ -41,11 +42,8 @@ def expected(u, bias):
     return u + np.float32(2) * (np.roll(u, -1, 0) + np.roll(u, 1, 1)) - bias
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-@pytest.mark.parametrize(("rows", "columns"), [(9, 40), (8, 3), (1030, 2), (2, 300)])
-@pytest.mark.parametrize("launch", ["its own", "one block"])
-def test_every_launch_gives_the_same_bits(rows, columns, launch, tmp_path):
-    low = stencil(rows, columns)
+def run_on_cpu(low, arrays, out, columns, launch, folder):
+    """The CUDA text compiled by g++ and run block by block; `out` is filled."""
     geo = geometry(low.kernel, low.items, H200, columns)
     (gx, gy, _), (bx, by, _) = (geo.grid, geo.block) if launch == "its own" else ((1, 1, 1), (16, 4, 1))
     passed = ", ".join(
@@ -53,18 +51,43 @@ def test_every_launch_gives_the_same_bits(rows, columns, launch, tmp_path):
         for i, p in enumerate(low.kernel.parameters)
     )
     entry = f'extern "C" void run(void** p) {{ run_blocks_2d({{{gx}, {gy}, 1}}, {bx}, {by}, [=] {{ {low.kernel.name}({passed}); }}); }}'
-    (tmp_path / "k.cpp").write_text(f'#include "{HEADER}"\n{print_cuda(low.kernel)}\n{entry}\n')
+    (folder / "k.cpp").write_text(f'#include "{HEADER}"\n{print_cuda(low.kernel)}\n{entry}\n')
     flags = ["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-shared", "-fPIC", "-pthread"]
-    subprocess.run(["g++", *flags, str(tmp_path / "k.cpp"), "-o", str(tmp_path / "k.so")], check=True)
-    rng = np.random.default_rng(2)
-    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((rows, columns), (1, columns))]
-    out = np.full((rows, columns), np.nan, np.float32)
+    subprocess.run(["g++", *flags, str(folder / "k.cpp"), "-o", str(folder / "k.so")], check=True)
     parameters = Parameters([None if p.kind == "pointer" else p.dtype for p in low.kernel.parameters])
     for slot, a in enumerate(low.arguments):
         pointer = arrays[a.index].ctypes.data if isinstance(a, InputPointer) else out.ctypes.data
         parameters.set(slot, a.value if isinstance(a, Number) else pointer)
-    ctypes.CDLL(str(tmp_path / "k.so")).run(ctypes.c_void_p(parameters.pointers.ctypes.data))
+    ctypes.CDLL(str(folder / "k.so")).run(ctypes.c_void_p(parameters.pointers.ctypes.data))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+@pytest.mark.parametrize(("rows", "columns"), [(9, 40), (8, 3), (1030, 2), (2, 300)])
+@pytest.mark.parametrize("launch", ["its own", "one block"])
+def test_every_launch_gives_the_same_bits(rows, columns, launch, tmp_path):
+    low = stencil(rows, columns)
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((rows, columns), (1, columns))]
+    out = np.full((rows, columns), np.nan, np.float32)
+    run_on_cpu(low, arrays, out, columns, launch, tmp_path)
     np.testing.assert_array_equal(out, expected(*arrays))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+@pytest.mark.parametrize("kept", [5, 11, 12, 13, 35])
+@pytest.mark.parametrize("launch", ["its own", "one block"])
+def test_a_last_row_may_be_short(kept, launch, tmp_path):
+    x = new_input(Type(dtypes.float32, (3, 12)), "x")
+    bias = new_input(Type(dtypes.float32, (3, 1)), "bias")
+    out = getitem(reshape(apply("add", x, bias), (36,)), slice(0, kept))
+    low = lower(Region((out,), (x, bias), (), out.shape, (), (None,)))
+    assert columns_of(low.kernel) is not None
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((3, 12), (3, 1))]
+    result = np.full(kept + 5, np.nan, np.float32)
+    run_on_cpu(low, arrays, result, 12, launch, tmp_path)
+    np.testing.assert_array_equal(result[:kept], (arrays[0] + arrays[1]).ravel()[:kept])
+    assert np.isnan(result[kept:]).all()
 
 
 def test_what_a_column_has_in_common_is_computed_once():
