@@ -6,6 +6,7 @@ import os
 
 os.environ.setdefault("GLA_STRICT", "1")
 os.environ.setdefault("GLA_VERIFY", "1")
+os.environ.setdefault("GLA_DEVICE", "host")  # tests that want CUDA say so
 
 from collections.abc import Iterator
 from functools import cache
