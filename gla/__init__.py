@@ -15,6 +15,7 @@ from gla.array.annotations import scalar
 from gla.array.create import asarray, astype
 from gla.array.devices import device, memory, reclaim, stream, synchronize
 from gla.array.evaluate import evaluate as eval
+from gla.array.evaluate import no_compile
 from gla.array.function import function
 from gla.array.value import Array
 from gla.dtypes import DType
@@ -80,7 +81,7 @@ __all__ = [
     "AliasError", "Array", "CaptureError", "CheckError", "DType", "DeviceError", "DtypeError", "GlaError", "GlaFileError",
     "GlaIndexError", "GlaNameError", "GlaSyntaxError", "Graph", "GraphError", "GraphExecutable", "OutOfMemoryError", "RangeError",
     "ShapeError", "TraceError", "array", "asarray", "astype", "capture", "captured", "cond", "current_stream", "device", "e", "eval", "fori", "function",
-    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "pi", "pinned", "random", "reclaim", "scalar", "scan", "spawn", "Stream", "stream",
+    "inf", "is_capturing", "kernel", "memory", "nan", "newaxis", "no_compile", "pi", "pinned", "random", "reclaim", "scalar", "scan", "spawn", "Stream", "stream",
     "synchronize", "while_loop",
 ]  # fmt: skip
 __all__ += list(_export.NAMES)

@@ -15,7 +15,7 @@ from gla.array.captured import captured as captured
 from gla.array.control import cond as cond, fori as fori, scan as scan, while_loop as while_loop
 from gla.array.create import asarray as array, asarray as asarray, astype as astype
 from gla.array.devices import device as device, memory as memory, reclaim as reclaim, stream as stream, synchronize as synchronize
-from gla.array.evaluate import evaluate as eval
+from gla.array.evaluate import evaluate as eval, no_compile as no_compile
 from gla.array.function import function as function
 from gla.array.kernel import kernel as kernel
 from gla.array.pinned import pinned as pinned

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from gla.config import Options, environment
+from gla.errors import TraceError
 from gla.ir.builder import default_float
 from gla.ir.graph import Graph
+from gla.ir.spans import labels
 from gla.ir.types import Type
 
 _executables: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
@@ -46,12 +49,29 @@ def default_device() -> str:
     return str(current_device().name)
 
 
+compiling: ContextVar[bool] = ContextVar("gla_compiling", default=True)
+"""Whether this task may plan and compile: not inside `gla.no_compile()`."""
+
+
+def refuse(what: str) -> TraceError:
+    """What to raise for a program that would have to be made inside `gla.no_compile()`."""
+    return TraceError(
+        "GLA0421",
+        f"{what} would be planned and compiled inside gla.no_compile()",
+        labels=labels("here"),
+        help="run it once before with arguments of these dtypes and shapes; f.explain(*args) says whether a signature is known",
+    )
+
+
 def compile_graph(graph: Graph, device: str, key: Hashable = None, held: bool = False) -> Any:
     """The executable of `graph` on `device`, found or made; `lookup` finds it by `key` from then on. `held`: the caller keeps it
     as long as it is of use."""
     from gla import compiler
 
-    found = compiler.executable(graph, machine(device), options(), held)
+    on, how = machine(device), options()
+    if not compiling.get() and not on.executables.knows((graph.key(), how)):
+        raise refuse(f"an expression of {len(graph)} operations")
+    found = compiler.executable(graph, on, how, held)
     if key is not None:
         _executables[device, default_float.get(), key] = found
     return found

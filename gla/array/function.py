@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gla.array import annotations as hints
-from gla.array import realise
+from gla.array import engine, realise
 from gla.array.boundary import public, trimmed
 from gla.array.create import upload
 from gla.array.entry import MISS, Entry
@@ -202,6 +202,11 @@ class Function(Wrapped):
             with self._lock:
                 entry = self._entries.get(call.key)
                 if entry is None:
+                    if not engine.compiling.get():
+                        given = ", ".join(
+                            f"{n}: {v._type if isinstance(v, Array) else type(v).__name__}" for n, v in call.bound
+                        )
+                        raise engine.refuse(f"{self.name}({given})")
                     entry = self._trace(call)
                     self._traces += 1
                     self._entries[call.key] = entry

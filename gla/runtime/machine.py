@@ -209,6 +209,11 @@ class Executables:
             making.done.set()
         return making.result
 
+    def knows(self, key: Hashable) -> bool:
+        """Whether `get` would find it."""
+        with self._lock:
+            return key in self._known
+
     def _keep(self, key: Hashable, executable: Executable, held: bool) -> None:
         kept = self._kept[held]
         kept[key] = executable

@@ -289,3 +289,25 @@ def test_no_array_of_a_call_is_kept():
     del a
     gc.collect()
     assert gone() is None
+
+
+def test_nothing_is_compiled_where_that_is_refused():
+    f = gla.function(lambda x, w: x * w)
+    x, w = A([1.0, 2.0]), A([3.0, 4.0])
+    warm(f, x, w)
+    y = N(x * 3 + w)
+    with gla.no_compile():
+        assert f(x, w).tolist() == [3.0, 8.0]
+        assert N(x * 3 + w).tolist() == y.tolist()
+        with pytest.raises(gla.TraceError, match=r"f32\[3\]"):
+            f(A([1, 2, 3], "float32"), w)
+        pending = x * 3 - w * x
+        with pytest.raises(gla.TraceError) as caught:
+            N(pending)
+        assert caught.value.code == "GLA0421"
+    assert N(pending).tolist() == [0.0, -2.0]
+    assert f(A([1, 2], "float32"), w).tolist() == [3.0, 8.0]
+
+
+def N(x):
+    return np.asarray(x)
