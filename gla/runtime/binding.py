@@ -80,7 +80,7 @@ class Instance:
         return now.call.geometry == node.call.geometry and np.array_equal(mine.slots, parameters.slots)
 
     def _update_whole(self, piece: Piece, place: Place) -> None:
-        """By a second graph: the only way to change a library call."""
+        """By a second graph: the only way to change a library call or a fill."""
         graph = self.device.create_graph()
         try:
             build(self.device, graph, piece, place)
@@ -88,20 +88,24 @@ class Instance:
         finally:
             self.device.destroy_graph(graph)
 
-    def retarget(self, addresses: Sequence[int], changed: Iterable[int]) -> int:
+    def retarget(self, place: Place, changed: Iterable[int]) -> int:
         """Set the nodes that name one of the buffers `changed` (none of them a matmul). Returns how many."""
         touching = self.piece.touching
         again = sorted({k for buffer in changed for k in touching.get(buffer, ())})
+        whole = any(isinstance(self.piece.nodes[k], FillNode) for k in again)
         for k in again:
             node = self.piece.nodes[k]
             if isinstance(node, KernelNode):
                 slots = self.parameters[k].slots  # type: ignore[union-attr]
                 for slot, buffer in node.pointers:
-                    slots[slot] = addresses[buffer]
-                self._set(k, node)
-            else:
+                    slots[slot] = place.addresses[buffer]
+                if not whole:
+                    self._set(k, node)
+            elif not whole:
                 assert isinstance(node, CopyNode)
-                self.device.set_copy(self.handle, self.nodes[k], addresses[node.target], addresses[node.source], node.nbytes)
+                self.device.set_copy(self.handle, self.nodes[k], *_values(node, place))
+        if whole:
+            self._update_whole(self.piece, place)
         return len(again)
 
     def set_words(self, words: Words, changed: Sequence[int]) -> int:
@@ -227,7 +231,8 @@ class Binding:
         """Let the buffers in `moved` stand at new addresses. Returns how many nodes were set."""
         for buffer, address in moved.items():
             self.addresses[buffer] = address
-        return sum(instance.retarget(self.addresses, moved) for instance in self.instances.values())
+        place = Place(self.addresses, self.words)
+        return sum(instance.retarget(place, moved) for instance in self.instances.values())
 
     def set_words(self, words: Words, packed: bytes) -> int:
         """Take new scalars; only the kernels that take one that changed are set."""
