@@ -54,6 +54,16 @@ def with_gla_prepared(device: str, smoke: bool) -> Ready:
     return gla_ready(device, build)
 
 
+def with_gla_captured(device: str, smoke: bool) -> Ready:
+    def build(gla: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        u = gla.asarray(start())
+        exe = gla.capture(lambda: steps(gla.sin, u)).instantiate()
+        exe()
+        return exe, lambda: exe.outputs
+
+    return gla_ready(device, build)
+
+
 def with_numpy(device: str, smoke: bool) -> Ready:
     numpy_only(device)
     u = start()
@@ -127,6 +137,7 @@ WORKLOAD = Workload(
     {
         "gla": with_gla,
         "gla, prepared": with_gla_prepared,
+        "gla, captured": with_gla_captured,
         "numpy": with_numpy,
         "numba": with_numba,
         "torch": with_torch,
