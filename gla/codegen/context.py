@@ -21,7 +21,7 @@ from gla.codegen.extents import Extents
 from gla.codegen.kernel import Parameter, Value
 from gla.dtypes import DType, bfloat16, float16, float32, int32, int64, real_of, uint16
 from gla.errors import InternalError
-from gla.ir.node import Node
+from gla.ir.node import Node, topological
 from gla.ir.ops.table import elementwise
 from gla.ir.types import Type
 from gla.plan.steps import Region
@@ -370,7 +370,10 @@ def _nothing(low: Lowering, node: Node, index: Index, env: Env) -> Steps:
 
 
 def _is_wide(region: Region) -> bool:
-    sizes = [node.type.size * (2 if node.dtype.kind == "c" else 1) for node in region.inputs + region.outputs]
+    # Values that are only computed, never stored, are indexed too: an element of a huge constant, say.
+    inside = topological(region.outputs, stop=set(region.inputs))
+    shaped = [node for node in (*region.inputs, *inside) if isinstance(node.type, Type)]
+    sizes = [node.type.size * (2 if node.dtype.kind == "c" else 1) for node in shaped]
     for target, output in zip(region.targets, region.outputs):
         if target is not None:
             size = 2 if output.dtype.kind == "c" else 1

@@ -8,6 +8,7 @@ import pytest
 from kernel_interpreter import run
 
 from gla import dtypes
+from gla.codegen.arguments import Number
 from gla.codegen.kernel import Compute, ForEach, Loop, Reduce
 from gla.codegen.loops import lower
 from gla.dtypes import float32, float64, int32, int64
@@ -709,3 +710,12 @@ def test_an_adaptive_step_of_one_small_system():
     np.testing.assert_array_equal(out, want)
     check(trips, (x,), (a,), np.int64(n))
     check(still, (x,), (a,), np.bool_(False))
+
+
+def test_g84_values_that_are_never_stored_count_for_the_width_of_indices():
+    huge = make("broadcast", (builder.constant(0, dtypes.int8),), {}, Type(dtypes.int8, ((1 << 31) + 5,)))
+    at = new_input(Type(dtypes.int64, (3,)), "at")
+    taken = make("gather", (indexing.setitem(huge, (1 << 31) + 3, 1), at), {"axes": (0,)}, Type(dtypes.int8, (3,)))
+    low = lower(Region((taken,), (at,), (), (3,), (), (None,)))
+    assert low.kernel.wide
+    assert all(-(1 << a.dtype.bits - 1) <= a.value < 1 << a.dtype.bits - 1 for a in low.arguments if isinstance(a, Number))
