@@ -171,3 +171,19 @@ def test_what_a_loop_keeps(name, trips, every):
     graph = heat((130, 140), trips, ("edge", "periodic"), every=every)
     assert is_tiled(graph)
     check(name, graph, [np.random.default_rng(4).random((130, 140), np.float32)])
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.int16, dtypes.int64, dtypes.float16], ids=str)
+def test_narrow_and_wide_numbers(name, dtype):
+    u = new_input(Type(dtype, (37, 41)), "u")
+
+    def body(k, carries):
+        (u,) = carries
+        near = apply("add", shape.shift(u, [1, 0], ["periodic"] * 2, 0), shape.shift(u, [0, -1], ["constant"] * 2, 3))
+        return [apply("add", near, apply("where", apply("less", u, near), u, near))], []
+
+    results, _ = control.loop(11, [u], body)
+    graph = Graph((u,), tuple(results))
+    assert is_tiled(graph)
+    check(name, graph, [np.random.default_rng(6).integers(0, 3, (37, 41)).astype(dtype.numpy)])
