@@ -82,8 +82,8 @@ class Writes:
         return edges
 
     def _fits(self, write: Write, group: Group, groups: Groups) -> bool:
-        """Whether `group` reads the array only where it writes it. A library call must not read it at all."""
-        if group.kind == "matmul":
+        """Whether `group` reads the array only where it writes it. A matrix product must not read it at all."""
+        if group.kind in ("matmul", "product"):
             return write.target is None and write.array not in group.needs and write.root.shape == write.array.shape
         if group.kind != "kernel" or (group.reduces and len(group.roots) > 1):
             return False
