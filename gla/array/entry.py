@@ -18,7 +18,7 @@ from gla.array.devices import current_device
 from gla.array.guards import RangeGuard
 from gla.array.recognise import Recogniser
 from gla.array.trace import Slot, map_leaves
-from gla.array.value import Array, from_buffer, from_node, node_of
+from gla.array.value import Array, from_node, node_of, owning
 from gla.errors import AliasError, RangeError
 from gla.ir.builder import default_float
 from gla.ir.graph import Graph
@@ -36,7 +36,7 @@ class Entry:
 
     __slots__ = (
         "constants", "count", "default", "device", "executable", "graph", "guards", "limits", "names", "order", "origins", "recogniser",
-        "signatures", "single", "structure", "types", "written",
+        "row", "signatures", "single", "structure", "types", "written",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +52,10 @@ class Entry:
         self.executable = engine.compile_graph(graph, device, held=True) if graph.results or graph.writes else None
         self.default = default_float.get()
         self.single = type(structure) is Slot
+        row = type(structure) in (tuple, list) and all(
+            type(s) is Slot and s.index == k and not s.copy for k, s in enumerate(structure)
+        )
+        self.row = type(structure) if row else None
         self.recogniser: Recogniser | None = None
         self.count = count
 
@@ -103,7 +107,7 @@ class Entry:
             self.check_limits(scalars)
             raise
         if self.single:
-            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0], self.origins[0]))
+            return owning(outputs[0], self.types[0], self.device, self.signatures[0], self.origins[0])
         return self.finish(outputs)
 
     def check_limits(self, scalars: Sequence[Any]) -> None:
@@ -158,11 +162,13 @@ class Entry:
     def finish(self, outputs: Sequence[Any]) -> Any:
         """The returned structure with fresh arrays in it."""
         if self.single:
-            return from_buffer(Buffer(outputs[0], self.types[0], self.device, self.signatures[0], self.origins[0]))
+            return owning(outputs[0], self.types[0], self.device, self.signatures[0], self.origins[0])
         made = [
-            from_buffer(Buffer(s, t, self.device, signature, origin))
+            owning(s, t, self.device, signature, origin)
             for s, t, signature, origin in zip(outputs, self.types, self.signatures, self.origins)
         ]
+        if self.row is not None:
+            return made if self.row is list else tuple(made)
 
         def place(value: Any) -> Any:
             if type(value) is not Slot:

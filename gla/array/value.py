@@ -16,7 +16,7 @@ from gla.array import pending
 from gla.array.buffer import Buffer, resolved, storage_of
 from gla.array.scope import Scope, current, leak_error, look_error
 from gla.dtypes import DType
-from gla.errors import DeviceError
+from gla.errors import DeviceError, Span
 from gla.ir import builder
 from gla.ir.node import Node
 from gla.ir.spans import labels
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Step = tuple[str, Any]
+_new = object.__new__
 
 
 class Array:
@@ -189,6 +190,19 @@ def from_buffer(buffer: Buffer) -> Array:
     array._buffer = buffer
     array._value = array._base = array._guard = None
     array._above, array._path, array._seen, array._version, array._count = (), (), 0, 0, 0
+    return array
+
+
+def owning(storage: Any, type: Type, device: str, signature: tuple[Any, ...], origin: Span | None) -> Array:
+    """A fresh array that owns `storage`: what Buffer and from_buffer do, in one call, for replays."""
+    buffer: Buffer = _new(Buffer)
+    buffer.storage, buffer.type, buffer.device, buffer.origin = storage, type, device, origin
+    buffer.version, buffer._leaf, buffer.signature = 0, None, signature
+    array: Array = _new(Array)
+    array._type, array._device, array._buffer = type, device, buffer
+    array._scope = array._value = array._base = array._guard = None
+    array._above = array._path = ()
+    array._seen = array._version = array._count = 0
     return array
 
 
