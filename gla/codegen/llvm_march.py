@@ -22,7 +22,7 @@ from gla.dtypes import DType, int32, int64
 
 GRAIN = 32  # items of a block: what threads are handed at least
 ROWS = 128  # of a block
-STACK = 1 << 18  # bytes of rings
+STACK = 40 << 10  # bytes of rings: what stays in the first cache
 ROOM = 32  # elements beyond a row that a vector may touch
 
 

@@ -53,7 +53,7 @@ class Rule:
     depth: int
 
 
-RULES = {"cuda": Rule(1 << 18, 80, 16, 10), "host": Rule(1 << 17, 1 << 30, 16, 8)}
+RULES = {"cuda": Rule(1 << 18, 80, 16, 10), "host": Rule(1 << 17, 1 << 30, 16, 4)}
 """By kind of device; fitted to an H200 and to two cores of a Xeon (benchmarks/README.md)."""
 
 
