@@ -21,7 +21,8 @@ FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 def python(code: str, cache: object = None, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program on the host device, with a cache folder of its own."""
-    given = {**os.environ, "GLA_DEVICE": "host", "PYTHONPATH": str(ROOT), **env}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = {**os.environ, "GLA_DEVICE": "host", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore::DeprecationWarning", **env}
     if cache is not None:
         given["GLA_CACHE_DIR"] = str(cache)
     return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, timeout=60, check=False)

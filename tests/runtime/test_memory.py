@@ -214,7 +214,9 @@ def test_d5_a_drain_inside_a_drain_does_nothing(machine: Machine) -> None:
     assert machine.gate.drain() == 1 and inner == [0, 0, 0, -1]
 
 
-def test_d6_a_failing_release_is_kept_and_not_retried(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+def test_d6_a_failing_release_is_kept_and_not_retried(
+    machine: Machine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pinned = machine.pool.allocate_pinned(512, machine.stream)
     calls: list[int] = []
 
@@ -222,7 +224,8 @@ def test_d6_a_failing_release_is_kept_and_not_retried(machine: Machine, caplog: 
         calls.append(address)
         raise DeviceError("GLA0519", "injected")
 
-    release, machine.device.release_pinned = machine.device.release_pinned, failing  # type: ignore[method-assign]
+    release = machine.device.release_pinned
+    monkeypatch.setattr(machine.device, "release_pinned", failing)
     address = pinned.address
     del pinned
     for _ in range(3):
