@@ -350,9 +350,9 @@ class _Pointwise:
                     continue
             index = self._index(axis, delta[axis], m)
             if low:
-                inside = _both(inside, _compare("greater_equal", index, self._count(start)))
+                inside = _both(inside, _compare("greater_equal", index, self._count(start, axis)))
             if high:
-                inside = _both(inside, _compare("less", index, self._count(start + length)))
+                inside = _both(inside, _compare("less", index, self._count(start + length, axis)))
         new = yield part, _minus(delta, starts), inner
         return new if inside is None else _where(inside, new, (yield base, delta, inner))
 
@@ -363,18 +363,19 @@ class _Pointwise:
         n = self.shape[axis]
         index = self._iota(axis)
         if delta:
-            index = _int("add", index, self._count(delta))
+            index = _int("add", index, self._count(delta, axis))
             if self.wraps[axis]:
                 if m != n:
                     raise Unfit
-                zero, size = self._count(0), self._count(n)
+                zero, size = self._count(0, axis), self._count(n, axis)
                 index = _where(_compare("less", index, zero), _int("add", index, size), index)
                 index = _where(_compare("greater_equal", index, size), _int("subtract", index, size), index)
         return index
 
     def _iota(self, axis: int) -> Node:
         n = self.shape[axis]
-        index = make("iota", (), {}, Type(dtypes.int64, (n,)))
+        # Told apart by axis: in a square grid, too, rows and columns are two extents of the kernel.
+        index = make("iota", (), {"axis": axis}, Type(dtypes.int64, (n,)))
         if self.rank == 1:
             return index
         if axis == 0:
@@ -382,13 +383,15 @@ class _Pointwise:
         return make("broadcast", (index,), {}, Type(dtypes.int64, self.shape))
 
     def _is(self, axis: int, cell: int) -> Node:
-        return _compare("equal", self._iota(axis), self._count(cell))
+        return _compare("equal", self._iota(axis), self._count(cell, axis))
 
-    def _count(self, number: int) -> Node:
-        return self._number(np.int64(number).tobytes(), dtypes.int64, literal=False)
+    def _count(self, number: int, axis: int) -> Node:
+        """A number of cells. Equal numbers of two axes are two arguments of the kernel, which is the same for grids of any shape."""
+        attrs: dict[str, Hashable] = {"bits": np.int64(number).tobytes(), "literal": False, "axis": axis}
+        return make("broadcast", (make("constant", (), attrs, Type(dtypes.int64)),), {}, Type(dtypes.int64, self.shape))
 
-    def _number(self, bits: bytes, dtype: DType, *, literal: bool = True) -> Node:
-        value = make("constant", (), {"bits": bits, "literal": literal}, Type(dtype))
+    def _number(self, bits: bytes, dtype: DType) -> Node:
+        value = make("constant", (), {"bits": bits, "literal": True}, Type(dtype))
         return make("broadcast", (value,), {}, Type(dtype, self.shape))
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from gla import dtypes
+from gla.codegen.form import kernel_key
+from gla.codegen.loops import lower
 from gla.ir import reference
 from gla.passes.pipeline import run as optimise
 from gla.plan.planner import plan
@@ -51,3 +53,12 @@ def test_how_deep_a_pass_is_follows_from_registers(dtype, depth):
 
 def test_without_a_rule_nothing_is_tiled():
     assert not any("in one pass" in note for note in plan(optimise(heat((4096, 4096), 10, ("edge", "edge")))).notes)
+
+
+@pytest.mark.parametrize("modes", [("periodic", "periodic"), ("edge", "edge"), ("constant", "reflect")])
+def test_a_new_shape_needs_no_new_kernel(modes):
+    keys = set()
+    for size in ((100, 100), (121, 121), (100, 140), (300, 64)):
+        steps = plan(optimise(heat(size, 3, modes)), tiling=RULE).steps
+        keys |= {kernel_key(lower(step.region).kernel) for step in steps if isinstance(step, KernelStep)}
+    assert len(keys) == 1
