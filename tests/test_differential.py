@@ -53,7 +53,7 @@ def test_random_graphs_equal_numpy_whatever_is_fused(name, program):
         next((g for g, r in zip(run(machine, program.graph, first), program.graph.results) if r.type == i.type), a)
         for i, a in zip(program.graph.inputs, first)
     ]
-    if not any(np.iscomplexobj(a) or a.dtype.kind in "fV" and not np.isfinite(a.astype(np.float64)).all() for a in fed):
+    if not any(np.iscomplexobj(a) or (a.dtype.kind in "fV" and not np.isfinite(a.astype(np.float64)).all()) for a in fed):
         check(program, run(machine, program.graph, fed), fed)
 
 

@@ -89,9 +89,24 @@ def retire(leaf: Node | None) -> None:
 
 def remember(node: Node, leaf: Node) -> None:
     """`node` has been computed: its value is what `leaf` reads, as long as somebody else keeps the leaf. A node may live long
-    after its arrays, in a plan (`gla.zeros(10**9)` has no inputs, so that every use is the same node)."""
-    if node.op != "input":
+    after its arrays, in a plan (`gla.zeros(10**9)` has no inputs, so that every use is the same node). Such a node says nothing of
+    a device, so that what one device computed of it is not another's: it is not remembered."""
+    if node.op != "input" and reads_a_leaf(node):
         node.held = weakref.ref(leaf)
+
+
+def reads_a_leaf(node: Node) -> bool:
+    """Whether the value of `node` depends on memory; not on constants alone."""
+    seen: set[Node] = set()
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node.op == "input":
+            return True
+        if node not in seen:
+            seen.add(node)
+            stack.extend(node.operands)
+    return False
 
 
 def resolved(node: Node) -> Node:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gla
-from gla.array import engine
+from gla.array import buffer, engine
 from gla.array.calls import pending_count
 
 
@@ -503,3 +503,16 @@ def test_threads_build_and_write():
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(work, range(4))) == [20.0, 21.0, 22.0, 23.0]
     assert N(x)[0] <= 80.0
+
+
+def test_values_of_constants_alone_are_of_the_device_that_computed_them():
+    # gla.zeros(3) is one node, whatever the device: the host's memory must not stand for it on a GPU.
+    a, b = gla.zeros(3) + 1, gla.zeros(3) + 1
+    node = a._value
+    assert node is b._value
+    assert N(a).tolist() == [1.0, 1.0, 1.0]
+    assert buffer.resolved(node) is node
+    c = a * 2
+    node = c._value
+    assert N(c).tolist() == [2.0, 2.0, 2.0]
+    assert buffer.resolved(node) is not node
