@@ -84,9 +84,10 @@ def stretches(kernel: Kernel) -> Stretches:
             settled = _settle(s, index, found)
         if settled is not None:
             found.settled.append(settled)
-            found.kinds[s.result.id] = settled.kind
+            result = settled.statement.result
+            found.kinds[result.id] = settled.kind
             if settled.arm or (isinstance(s, Compute) and any(a.id in found.doubtful for a in s.args)):
-                found.doubtful.add(s.result.id)
+                found.doubtful.add(result.id)
     return found
 
 
@@ -101,7 +102,7 @@ def _settle(s: Compute, index: DType, found: Stretches) -> Settled | None:
     if all(kind == "flat" for kind in kinds):
         return Settled(s, "flat")
     if s.op in ("idiv", "irem") and kinds == ("line", "flat"):
-        return Settled(s, "flat" if s.op == "idiv" else "line", s.op, *s.args)
+        return Settled(s, "flat" if s.op == "idiv" else "line", s.op, line=s.args[0], bound=s.args[1])
     if s.op in SWAPPED and kinds in (("line", "flat"), ("flat", "line")):
         a, b = s.args
         return Settled(s, "flat", s.op, a, b) if kinds[0] == "line" else Settled(s, "flat", SWAPPED[s.op], b, a)

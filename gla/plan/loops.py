@@ -71,7 +71,15 @@ def emit(scope: Scope, node: Node, items: list[Node]) -> None:
 def _body_scope(scope: Scope, outer: dict[Node, int]) -> Scope:
     from gla.plan.scope import Scope as New
 
-    return New(scope.buffers, outer, fuse=scope.fuse, products=scope.products, tiling=scope.tiling, notes=scope.notes, depth=scope.depth + 1)
+    return New(
+        scope.buffers,
+        outer,
+        fuse=scope.fuse,
+        products=scope.products,
+        tiling=scope.tiling,
+        notes=scope.notes,
+        depth=scope.depth + 1,
+    )
 
 
 def _outside(scope: Scope, node: Node) -> dict[Node, int]:

@@ -32,7 +32,9 @@ def plan(graph: Graph, options: Options | None = None, *, products: bool = False
     outputs = [buffers.add(node.dtype, node.shape, "output", k) for k, node in enumerate(graph.results)]
     writes = Writes(graph, given, buffers)
     notes: list[str] = []
-    scope = Scope(buffers, given, fuse=options.passes, products=products, tiling=tiling if options.passes else None, notes=notes)
+    scope = Scope(
+        buffers, given, fuse=options.passes, products=products, tiling=tiling if options.passes else None, notes=notes
+    )
     homes, copies = _homes(graph, outputs, given)
     scope.plan(homes, writes)
     before = [CopyStep(given[node], target) for node, target in copies if node in given and buffers[target].nbytes]

@@ -194,9 +194,7 @@ def shift(x: Operand, offsets: Sequence[int], modes: Sequence[str], fill: Any = 
         return node
     modes = tuple("edge" if o == 0 else m for o, m in zip(offsets, modes))
     bits = np.asarray(fill).astype(node.dtype.numpy).tobytes()
-    return make(
-        "shift", (node,), {"offsets": tuple(offsets), "modes": modes, "fill": bits}, Type(node.dtype, node.shape), here
-    )
+    return make("shift", (node,), {"offsets": tuple(offsets), "modes": modes, "fill": bits}, Type(node.dtype, node.shape), here)
 
 
 def roll(x: Operand, shift_by: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Node:
