@@ -48,7 +48,9 @@ def load(name: str) -> Library:
 @cache
 def _load(name: str) -> Library:
     looked: list[str] = []
-    if name == "nvrtc" and (wheel := wheel_file(name)):  # the finder, which would find the same, takes longer than a compilation
+    if name == "nvrtc" and (
+        wheel := wheel_file(name)
+    ):  # the finder, which would find the same, takes longer than a compilation
         return Library(name, str(wheel), ctypes.CDLL(str(wheel), mode=ctypes.RTLD_GLOBAL))
     if name != "cuda" and (path := _pathfinder(name, looked)):
         return Library(name, path, ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
