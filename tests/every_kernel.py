@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 BATCH = 32
@@ -31,20 +32,31 @@ def watch() -> None:
     stations.lower_step = lower_step
 
 
-def compile_all() -> list[str]:
-    """What NVRTC says of the kernels that it refuses; nothing when all compile."""
+def compile_all(claims: Path) -> list[str]:
+    """What NVRTC says of the kernels that it refuses; nothing when all compile. `claims` is a folder that the workers of one run
+    share: who claims a kernel there compiles it."""
     try:
         from gla.device.cuda import nvrtc
     except ImportError:
         return ["NVRTC is missing: pip install -e '.[test]'"]
     complaints = []
-    for batch in batches(seen.values()):
+    claims.mkdir(exist_ok=True)
+    for batch in batches(kernel for key, kernel in seen.items() if claimed(claims / key)):
         source = "\n".join(text(k, kernel) for k, kernel in enumerate(batch))
         try:
             nvrtc.compile(source, "every_kernel", NEWER_THAN_KNOWN)
         except Exception as error:
             complaints.append(str(error)[:2000])
     return complaints
+
+
+def claimed(place: Path) -> bool:
+    """Whether nobody was here before."""
+    try:
+        place.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def batches(kernels: Any) -> Iterator[list[Any]]:

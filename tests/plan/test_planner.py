@@ -122,7 +122,7 @@ def test_the_same_value_twice_is_computed_once_and_copied():
 def test_a_straight_line_is_cut_with_equal_bits():
     x = array("x", 4)
     y = x
-    for k in range(1500):
+    for k in range(600):
         y = apply("multiply", add(y, x), 0.5 + k)
         y = sub(y, mul(y, 0.9))
     graph = Graph((x,), (y,))
