@@ -251,3 +251,14 @@ def test_g84_gpu_masks_and_take_beyond_two_to_the_31():
     x[7] = 2
     assert N(x[x != 0]).tolist() == [2, 1]
     assert N(gla.take(x, gla.asarray([n - 2, 7, 0], device="cuda"))).tolist() == [1, 2, 0]
+
+
+@pytest.mark.gpu
+def test_a78_more_than_two_to_the_31_elements():
+    n = (1 << 31) + 7
+    x = gla.zeros(n, dtype="uint8", device="cuda")
+    x[n - 1] = 5
+    x[3] = 2
+    assert int(N(x[-1])) == 5 and int(N(gla.sum(x, dtype="int64"))) == 7
+    assert int(N((x + 1)[-1])) == 6
+    assert N(x[:: (1 << 31) + 3]).tolist() == [0, 0] and N(x[3 :: (1 << 31) + 3]).tolist() == [2, 5]

@@ -21,7 +21,7 @@ def test_a_missing_file_is_code_2_and_the_others_are_checked(gla):
     assert told.code == 2 and "unknown_name" in told.err and "gone.gla does not exist" in told.err
 
 
-def test_json_is_all_that_is_on_stdout_and_has_byte_spans(gla, folder):
+def test_a144_json_is_all_that_is_on_stdout_and_has_byte_spans(gla, folder):
     text = "run {\n    let α = 1.0; print α + unknown_name\n}\n"
     (folder / "u.gla").write_text(text)
     told = gla("check", "u.gla", "--output-format", "json")
@@ -72,5 +72,5 @@ def test_wrong_flags_are_code_2(gla, args):
     assert gla("check", "growth.gla", *args).code == 2
 
 
-def test_unknown_flags_name_the_nearest(gla):
+def test_a143_unknown_flags_name_the_nearest(gla):
     assert "--output-format?" in gla("check", "growth.gla", "--output-fromat", "json").err

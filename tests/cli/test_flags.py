@@ -143,7 +143,7 @@ def test_what_has_no_default_must_be_given(gla, folder):
     assert told.code == 2 and "--x" in told.err
 
 
-def test_two_dashes_end_the_flags(gla, folder):
+def test_a143_two_dashes_end_the_flags(gla, folder):
     (folder / "-x.gla").write_text('run { print "dashed" }\n')
     assert gla("run", "--", "-x.gla").out == "dashed\n"
 

@@ -67,7 +67,7 @@ class Terminal:
 @pytest.mark.parametrize(
     "env, expected", [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)]
 )
-def test_colours_of_a_terminal(monkeypatch, env, expected):
+def test_a144_colours_of_a_terminal(monkeypatch, env, expected):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     for name, value in env.items():

@@ -21,7 +21,7 @@ def test_outputs_lie_in_the_folder_that_was_asked_for(gla, folder):
     assert np.load(folder / "runs/a/x_6.npy").tolist() == [1.5**6] * 4
 
 
-def test_the_folder_is_looked_at_before_anything_is_computed(gla, folder):
+def test_a142_the_folder_is_looked_at_before_anything_is_computed(gla, folder):
     (folder / "taken").write_text("")
     told = gla("run", "growth.gla", "--out", "taken")
     assert (told.code, told.out) == (2, "") and "is a file" in told.err
@@ -33,7 +33,7 @@ def test_a_program_that_writes_nothing_needs_no_folder(gla, monkeypatch):
     assert gla("run", "growth.gla").code == 101
 
 
-def test_files_of_an_earlier_run_are_replaced_and_that_is_said_once(gla):
+def test_a142_files_of_an_earlier_run_are_replaced_and_that_is_said_once(gla):
     assert gla("run", "growth.gla").err == ""
     again = gla("run", "growth.gla")
     assert again.code == 0 and again.err.count("\n") == 1 and "earlier run" in again.err and "x_2.npy" in again.err
@@ -81,7 +81,7 @@ def test_a_load_in_the_program_is_the_programs_fault(gla, folder):
         (["data.gla"], "byte offset 3"),
     ],
 )
-def test_a_program_that_cannot_be_read_is_code_2(gla, folder, args, word):
+def test_a130_a_program_that_cannot_be_read_is_code_2(gla, folder, args, word):
     (folder / "data.gla").write_bytes(b"run\xff{}")
     told = gla("run", *args)
     assert told.code == 2 and word in told.err
@@ -138,12 +138,12 @@ def test_a_fault_of_gla_is_code_101_and_leaves_a_report(gla, folder, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["with blank.gla", "größe.gla", "a.b.gla"])
-def test_any_file_name_will_do(gla, folder, name):
+def test_a143_any_file_name_will_do(gla, folder, name):
     (folder / name).write_text('run { print "here" }\n')
     assert gla("run", name).out == "here\n"
 
 
-def test_quiet_leaves_what_the_program_prints(gla):
+def test_a144_quiet_leaves_what_the_program_prints(gla):
     told = gla("run", "growth.gla", "--quiet")
     assert told.out.startswith("sum ") and told.err == ""
 
@@ -157,7 +157,7 @@ def test_warnings_of_the_program_are_shown_once(gla, folder):
     assert gla("run", "w.gla", "--quiet").err == ""
 
 
-def test_a_disk_that_is_full_is_code_2_and_leaves_no_part(gla, folder, monkeypatch):
+def test_a141_a_disk_that_is_full_is_code_2_and_leaves_no_part(gla, folder, monkeypatch):
     def fail(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -176,7 +176,7 @@ def test_data_given_for_a_program_is_named(gla, folder):
 # ---------------------------------------------------------------- in a process of its own
 
 
-def test_a_program_comes_through_standard_input():
+def test_a143_a_program_comes_through_standard_input():
     told = command("run", "-", "--entry", "second", input=TWO.encode())
     assert (told.returncode, told.stdout, told.stderr) == (0, b"two\n", b"")
     told = command("run", "-", input=b"run { print x }\n")
@@ -193,13 +193,13 @@ def test_an_array_comes_through_standard_input_but_not_with_the_program(tmp_path
     assert told.returncode == 2 and b"standard input" in told.stderr
 
 
-def test_nothing_but_results_comes_out_where_nobody_looks(tmp_path):
+def test_a144_nothing_but_results_comes_out_where_nobody_looks(tmp_path):
     told = command("run", "-", input=GROWTH.encode(), cwd=tmp_path)
     assert told.returncode == 0 and told.stderr == b""
     assert told.stdout == f"sum {4 * 1.5**6} 3 false 2.0\n".encode()
 
 
-def test_a_full_device_for_standard_output_is_code_2(tmp_path):
+def test_a141_a_full_device_for_standard_output_is_code_2(tmp_path):
     (tmp_path / "two.gla").write_text(TWO)
     with open("/dev/full", "w") as full:
         told = subprocess.run(
@@ -209,7 +209,7 @@ def test_a_full_device_for_standard_output_is_code_2(tmp_path):
     assert told.returncode == 2 and b"standard output" in told.stderr and b"no space left" in told.stderr
 
 
-def test_a_second_interrupt_ends_at_once(folder):
+def test_a139_a_second_interrupt_ends_at_once(folder):
     process = subprocess.Popen(
         arguments("run", "endless.gla", "--out", "o"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -226,7 +226,7 @@ def test_a_full_traceback_is_shown_when_asked_for(tmp_path):
     assert told.returncode == 1 and b"Traceback" in told.stderr
 
 
-def test_an_interrupt_ends_with_130_and_whole_files(folder):
+def test_a139_an_interrupt_ends_with_130_and_whole_files(folder):
     process = subprocess.Popen(
         arguments("run", "endless.gla", "--out", "o"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -52,19 +52,19 @@ def test_equal_arrays_give_equal_files(tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
-def test_an_npz_with_one_array_needs_no_key(tmp_path):
+def test_a136_an_npz_with_one_array_needs_no_key(tmp_path):
     np.savez(tmp_path / "a.npz", only=np.arange(3))
     assert read_array(tmp_path / "a.npz").tolist() == [0, 1, 2]
 
 
-def test_a_missing_key_lists_the_keys_nearest_first(tmp_path):
+def test_a136_a_missing_key_lists_the_keys_nearest_first(tmp_path):
     np.savez(tmp_path / "a.npz", mass=1, velocity=2, position=3)
     with pytest.raises(GlaFileError, match=r"no array 'velocty'; it holds velocity, position, mass") as caught:
         read_array(tmp_path / "a.npz", "velocty")
     assert "a.npz:velocity?" in str(caught.value)
 
 
-def test_several_arrays_and_no_key_lists_them(tmp_path):
+def test_a136_several_arrays_and_no_key_lists_them(tmp_path):
     np.savez(tmp_path / "a.npz", x=1, y=2)
     with pytest.raises(GlaFileError, match=r"holds 2 arrays: x, y"):
         read_array(tmp_path / "a.npz")
@@ -108,7 +108,7 @@ def test_what_is_no_number_is_refused_by_name(tmp_path, array, words):
         read_array(tmp_path / "a.npy")
 
 
-def test_a_missing_file_offers_the_nearest_name(tmp_path):
+def test_a130_a_missing_file_offers_the_nearest_name(tmp_path):
     np.save(tmp_path / "positions.npy", np.zeros(2))
     with pytest.raises(GlaFileError, match=r"does not exist") as caught:
         read_array(tmp_path / "position.npy")
@@ -120,14 +120,14 @@ def test_a_missing_folder_is_named(tmp_path):
         read_array(tmp_path / "runs" / "deep" / "a.npy")
 
 
-def test_a_folder_given_for_a_file_is_called_a_folder(tmp_path):
+def test_a130_a_folder_given_for_a_file_is_called_a_folder(tmp_path):
     (tmp_path / "a.npy").mkdir()
     with pytest.raises(GlaFileError, match="is a folder"):
         read_array(tmp_path / "a.npy")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_says_permission(tmp_path):
+def test_a130_an_unreadable_file_says_permission(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(2))
     (tmp_path / "a.npy").chmod(0)
     with pytest.raises(GlaFileError, match="permission"):

@@ -22,19 +22,19 @@ def table(tmp_path):
     ["1,2\n3,4\n", "1;2\n3;4\n", "1\t2\n3\t4\n", "1 2\n3   4\n", " 1 , 2 \n 3 , 4 \n", "1,2\r\n3,4\r\n", "1,2\r3,4"],
     ids=["comma", "semicolon", "tab", "blanks", "padded", "crlf", "cr"],
 )
-def test_separators_and_line_ends_are_found(table, text):
+def test_a137_separators_and_line_ends_are_found(table, text):
     assert table(text).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_number(table):
+def test_a137_a_byte_order_mark_is_no_part_of_the_first_number(table):
     assert table("\ufeff1,2\n").tolist() == [[1.0, 2.0]]
 
 
-def test_blank_lines_and_comments_are_no_rows(table):
+def test_a137_blank_lines_and_comments_are_no_rows(table):
     assert table("# made by hand\n\n1,2\n\n   \n3,4\n\n").tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_skip_passes_over_a_header_even_below_blank_lines(table):
+def test_a137_skip_passes_over_a_header_even_below_blank_lines(table):
     assert table("\n\nx,y\n1,2\n", skip=1).tolist() == [[1.0, 2.0]]
 
 
@@ -42,7 +42,7 @@ def test_one_column_stays_a_table(table):
     assert table("1\n2\n3\n").shape == (3, 1)
 
 
-def test_a_header_alone_gives_no_rows_and_its_columns(table):
+def test_a137_a_header_alone_gives_no_rows_and_its_columns(table):
     assert table("mass,x,y\n", skip=1).shape == (0, 3)
 
 
@@ -76,7 +76,7 @@ def test_nan_and_infinity_are_numbers(table):
         ("1,2\n".encode("utf-16"), 0, ["UTF-16"]),
     ],
 )
-def test_what_is_no_table_is_refused(table, data, skip, words):
+def test_a137_what_is_no_table_is_refused(table, data, skip, words):
     with pytest.raises(GlaFileError) as caught:
         table(data, skip)
     assert all(word in str(caught.value) for word in words), str(caught.value)

@@ -24,7 +24,7 @@ def test_a_file_whose_name_holds_a_colon_is_that_file(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["os.fsync", "os.replace"])
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, call):
+def test_a141_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, call):
     path = write_arrays(tmp_path / "a.npz", {"x": np.arange(3)})
     before = path.read_bytes()
 
@@ -38,7 +38,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, 
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.npz"] and path.read_bytes() == before
 
 
-def test_an_interrupt_while_writing_leaves_the_old_file(tmp_path):
+def test_a139_an_interrupt_while_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.npy"
     path.write_bytes(b"old")
     with pytest.raises(KeyboardInterrupt), paths.writing(path) as file:
@@ -47,7 +47,7 @@ def test_an_interrupt_while_writing_leaves_the_old_file(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.npy"] and path.read_bytes() == b"old"
 
 
-def test_a_full_device_is_an_error():
+def test_a141_a_full_device_is_an_error():
     with pytest.raises(GlaFileError, match="no space left"):
         paths.write_bytes("/dev/full", b"text")
 
