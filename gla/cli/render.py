@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from gla.errors import Diagnostic, Label, render_text
 
-RED, GREEN, YELLOW, BLUE, CYAN, BOLD, DIM, RESET = "31", "32", "33", "34", "36", "1", "2", "0"
+RED, GREEN, YELLOW, BLUE, CYAN, BOLD = "31", "32", "33", "34", "36", "1"
 SEVERITY = {"error": RED, "warning": YELLOW, "note": CYAN}
 _SIGNS = re.compile(r"\^+|-+")
 _colour = "auto"

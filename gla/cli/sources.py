@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -38,10 +37,6 @@ def load_program(name: str) -> Any:
 
     text, file = read_program(name)
     return load(text, file)
-
-
-def folder_of(name: str) -> Path:
-    return Path() if name == "-" else Path(name).parent
 
 
 def colour_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -51,13 +51,6 @@ class GlaError(Exception):
     def code(self) -> str:
         return self.diagnostic.code
 
-    def with_labels(self, *labels: Label, source: str | None = None) -> GlaError:
-        """The same error, placed in a source text, when it has no place yet. Returns itself."""
-        old = self.diagnostic
-        if not old.labels:
-            self.diagnostic = Diagnostic(old.code, old.message, labels, old.notes, old.help, old.severity, source)
-        return self
-
     def __str__(self) -> str:
         return render_text(self.diagnostic)
 

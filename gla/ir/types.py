@@ -69,9 +69,6 @@ class Type:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    def with_shape(self, shape: tuple[int, ...]) -> Type:
-        return Type(self.dtype, shape, self.weak and not shape)
-
     def __str__(self) -> str:
         text = self.dtype.short + (f"[{', '.join(map(str, self.shape))}]" if self.shape else "")
         return f"weak {text}" if self.weak else text

@@ -289,7 +289,8 @@ def test_g131_growing_lengths_share_kernels_and_stay_under_the_budget(name, monk
     for n in range(1, 120):
         h = np.linspace(0, 1, n)
         np.testing.assert_allclose(float(f(gla.asarray(h))), np.sum(np.sin(h) * h + np.cumsum(h)), rtol=1e-12)
-        assert gla.memory()["arenas"] <= machine.budget.limit * 41 // 40  # the one in use, one in forty here, always stays
+        # On CUDA a graph counts too, and the executable in use, one in forty here, always stays.
+        assert gla.memory()["arenas"] <= machine.budget.limit * (40 if name == "host" else 41) // 40
     assert machine.kernels.compiled - compiled <= 24
     h = np.linspace(0, 1, 1)
     np.testing.assert_allclose(float(f(gla.asarray(h))), 0.0)  # the evicted ones still work
